@@ -1,0 +1,97 @@
+// What the bind_*.cpp files share: arrays in and out, and a wait that lets Python see signals and progress.
+// The bindings convert and release the GIL; they compute nothing.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <optional>
+
+#include "csr.h"
+#include "parallel.h"
+
+namespace nb = nanobind;
+
+namespace lw {
+
+template <typename T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A vector handed to numpy without a copy.
+template <typename T>
+nb::object to_numpy(std::vector<T>&& values, std::initializer_list<size_t> shape) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape.size(), shape.begin(), owner));
+}
+template <typename T>
+nb::object to_numpy(std::vector<T>&& values) {
+  const size_t n = values.size();
+  return to_numpy(std::move(values), {n});
+}
+
+inline Csr csr_view(const In<int64_t>& ptr, const In<int32_t>& idx, const In<float>& val, int64_t cols) {
+  if (ptr.shape(0) == 0) throw nb::value_error("row pointers are empty");
+  return Csr{static_cast<int64_t>(ptr.shape(0)) - 1, cols, ptr.data(), idx.data(), val.data()};
+}
+
+// Run `work` on its own thread while this one waits without the GIL, wakes every 50 ms to report progress and to look
+// for signals, and cancels the work when one (Ctrl-C) turned into an exception. `progress` is None or f(done, total).
+template <typename Work>
+void run_polled(Control& control, nb::handle progress, Work&& work) {
+  std::mutex mutex;
+  std::condition_variable finished;
+  bool done = false;
+  std::exception_ptr error;
+  {
+    std::thread runner([&] {
+      try {
+        work();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      std::lock_guard<std::mutex> lock(mutex);
+      done = true;
+      finished.notify_all();
+    });
+    bool interrupted = false;
+    auto wait = [&](bool to_the_end) {
+      nb::gil_scoped_release release;
+      std::unique_lock<std::mutex> lock(mutex);
+      if (to_the_end) finished.wait(lock, [&] { return done; });
+      else finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
+      return done;
+    };
+    try {
+      while (!wait(false)) {
+        if (PyErr_CheckSignals() != 0) interrupted = true;
+        else if (!progress.is_none()) progress(control.done.load(), control.total.load());
+        if (interrupted) break;
+      }
+    } catch (...) {  // the progress callback raised: stop the work first
+      control.cancel = true;
+      wait(true);
+      runner.join();
+      throw;
+    }
+    if (interrupted) {
+      control.cancel = true;
+      PyObject *type, *value, *trace;
+      PyErr_Fetch(&type, &value, &trace);
+      wait(true);
+      runner.join();
+      PyErr_Restore(type, value, trace);
+      throw nb::python_error();
+    }
+    runner.join();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace lw

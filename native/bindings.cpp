@@ -1,0 +1,13 @@
+// The module: one bind_* function per part.
+#include "bind.h"
+#include "kernels.h"
+
+namespace lw {
+void bind_sparse(nb::module_& m);
+}  // namespace lw
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core of labelwood. Takes validated arrays, returns arrays; see native/.";
+  m.def("isa", [] { return std::string(lw::kernels().name); }, "The instruction set in use: 'avx2' or 'portable'.");
+  lw::bind_sparse(m);
+}

@@ -1,0 +1,274 @@
+"""Configs are frozen dataclasses; this file reads, checks, changes and prints them, and holds no setting itself.
+
+A setting is declared once, beside the code it steers:
+
+    threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
+
+From that one line come the check, the `--set linear.threshold=...` option, the TOML key, the row printed by
+`labelwood methods` and the entry in the model's manifest. Any `PerLevel` setting is one value or one per level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast
+
+from . import limits
+from .errors import ConfigError, nearest
+
+C = TypeVar("C")
+T = TypeVar("T")
+PerLevel = Union[T, tuple[T, ...]]  # noqa: UP007 — an alias with a type parameter needs Union on 3.11
+
+
+def setting(
+    default: T,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] | None = None,
+) -> T:
+    """A dataclass field with its meaning and what is allowed: low ≤ value ≤ high, value > above, or choices."""
+    meta = {"help": help, "low": low, "high": high, "above": above, "choices": choices}
+    return cast(T, dataclasses.field(default=default, metadata=meta))
+
+
+def section(cls: type[C], help: str) -> C:
+    """A nested config."""
+    return cast(C, dataclasses.field(default_factory=cls, metadata={"help": help}))
+
+
+def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
+    """The value of a per-level setting at `level` (0-based) of `levels`."""
+    if not isinstance(value, tuple):
+        return value
+    if len(value) != levels:
+        raise ConfigError(
+            f"{name} gives {len(value)} values {value} but the tree has {levels} levels; "
+            f"give one value, or exactly {levels}."
+        )
+    return cast(T, value[level])
+
+
+def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
+    """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+    hints = _hints(cls)
+    for key in mapping:
+        if key not in hints:
+            label = f"{where}.{key}" if where else str(key)
+            raise ConfigError(f"there is no setting {label[:200]!r}; {nearest(str(key)[:200], hints)}")
+    values = {
+        key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()
+    }
+    return cls(**values)
+
+
+def to_dict(config: object) -> dict[str, Any]:
+    """Plain data, every setting resolved; `from_dict` undoes it."""
+    fields = dataclasses.fields(cast(Any, config))
+    return {f.name: _plain(getattr(config, f.name)) for f in fields}
+
+
+def with_settings(config: C, changes: Mapping[str, object]) -> C:
+    """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
+    for path, value in changes.items():
+        config = _with(config, path.split("."), value, path)
+    return config
+
+
+def merge(config: C, mapping: object, where: str = "") -> C:
+    """A copy with a nested table of settings laid over it; sections not named keep their values."""
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+    for key, value in mapping.items():
+        name = str(key)
+        current = getattr(config, name, None) if name in _hints(type(config)) else None
+        if dataclasses.is_dataclass(current):
+            value = merge(current, value, _join(where, name))
+            config = dataclasses.replace(cast(Any, config), **{name: value})
+        else:
+            config = _with(config, [name], value, _join(where, name))
+    return config
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A config file as plain data."""
+    try:
+        if path.stat().st_size > limits.MAX_CONFIG_BYTES:
+            raise ConfigError(
+                f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes; a config is a short TOML file."
+            )
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the config {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingRow:
+    """One line of `labelwood methods NAME`."""
+
+    path: str
+    default: object
+    help: str
+    allowed: str
+
+
+def describe(config: object, where: str = "") -> Iterator[SettingRow]:
+    """Every setting of a config: dotted name, value, meaning and what is allowed."""
+    for field in dataclasses.fields(cast(Any, config)):
+        value, path = getattr(config, field.name), _join(where, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from describe(value, path)
+        elif "help" in field.metadata:
+            yield SettingRow(path, value, field.metadata["help"], _allowed(type(config), field.name))
+
+
+def parse_value(text: str) -> object:
+    """Read the right side of `--set key=value`: none, true, 3, 0.1, a,b,c, [1, 2] or plain text."""
+    text = text.strip()
+    if text.lower() in {"none", "null"}:
+        return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if "," in text and not text.startswith(("[", '"', "'")):
+        return tuple(parse_value(part) for part in text.split(",") if part.strip())
+    try:
+        return cast(object, tomllib.loads(f"v = {text}\n")["v"])
+    except (tomllib.TOMLDecodeError, RecursionError, KeyError):
+        return text
+
+
+def _with(config: C, path: list[str], value: object, whole: str) -> C:
+    cls, key = type(config), path[0]
+    hints = _hints(cls)
+    if key not in hints:
+        raise ConfigError(f"there is no setting {whole[:200]!r}; {nearest(key[:200], hints)}")
+    current = getattr(config, key)
+    if len(path) > 1:
+        if not dataclasses.is_dataclass(current):
+            raise ConfigError(
+                f"{whole[:200]!r}: {key!r} is a single setting and has no part {path[1][:200]!r}."
+            )
+        new: object = _with(current, path[1:], value, whole)
+    elif dataclasses.is_dataclass(current):
+        raise ConfigError(
+            f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}."
+        )
+    else:
+        parsed = parse_value(value) if isinstance(value, str) else value
+        new = _coerce(hints[key], parsed, whole, _meta(cls, key))
+    return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _meta(cls: type[Any], key: str) -> Mapping[str, Any]:
+    return next(f.metadata for f in dataclasses.fields(cls) if f.name == key)
+
+
+def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> object:
+    """`value` as the annotated type, checked; ConfigError names the path, the value and what is allowed."""
+    if dataclasses.is_dataclass(hint):
+        return from_dict(cast(type[Any], hint), value, path)
+    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    if value is None and type(None) in options:
+        return None
+    if isinstance(value, str) and str not in options and any(typing.get_origin(o) is tuple for o in options):
+        value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
+    if isinstance(value, list | tuple):
+        for option in options:
+            if typing.get_origin(option) is tuple:
+                if not value:
+                    break
+                inner = typing.get_args(option)[0]
+                return tuple(_scalar((inner,), item, path, meta) for item in value)
+    return _scalar(options, value, path, meta)
+
+
+def _scalar(options: tuple[Any, ...], value: object, path: str, meta: Mapping[str, Any]) -> object:
+    kinds = [o for o in options if o in {bool, int, float, str}]
+    result: object
+    if isinstance(value, bool):
+        ok, result = bool in kinds, value
+    elif isinstance(value, int):
+        ok = int in kinds or float in kinds
+        result = value if int in kinds else (float(value) if abs(value) < 2**1000 else math.inf)
+    elif isinstance(value, float):
+        whole = int in kinds and float not in kinds and value.is_integer()
+        ok, result = (float in kinds or whole), (int(value) if whole else value)
+    else:
+        ok, result = (isinstance(value, str) and str in kinds), value
+    if not ok or _out_of_range(result, meta):
+        raise ConfigError(f"{path} must be {_kind_words(options, meta)}, but is {_show(value)}.")
+    return result
+
+
+def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
+    choices = meta.get("choices")
+    if isinstance(value, str):
+        return choices is not None and value not in choices
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if not math.isfinite(value):
+        return True
+    low, high, above = meta.get("low"), meta.get("high"), meta.get("above")
+    too_low = (low is not None and value < low) or (above is not None and value <= above)
+    return too_low or (high is not None and value > high)
+
+
+def _allowed(cls: type[Any], key: str) -> str:
+    hint = _hints(cls)[key]
+    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    return _kind_words(options, _meta(cls, key))
+
+
+def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    choices, low, high, above = (meta.get(k) for k in ("choices", "low", "high", "above"))
+    words = [" or ".join(choices)] if choices else []
+    words += [names[o] for o in options if o in names and not (o is str and choices)]
+    limit = [f"≥ {low:g}" if low is not None else "", f"> {above:g}" if above is not None else ""]
+    limit = [x for x in [*limit, f"≤ {high:g}" if high is not None else ""] if x]
+    text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
+    if any(typing.get_origin(o) is tuple for o in options):
+        text = (
+            f"{text}, or a list of them"
+            if words
+            else _kind_words(typing.get_args(_tuple_of(options)), meta) + " list"
+        )
+    return f"{text}, or none" if type(None) in options else text
+
+
+def _tuple_of(options: tuple[Any, ...]) -> Any:
+    return next(o for o in options if typing.get_origin(o) is tuple)
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _show(value: object) -> str:
+    text = repr(value) if not isinstance(value, Mapping | list) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _join(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)

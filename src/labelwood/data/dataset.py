@@ -1,0 +1,174 @@
+"""What every reader returns: texts as one UTF-8 arena with offsets, labels as a sparse matrix with names.
+
+Python strings exist only at the edges. Label ids are the positions of the names in sorted order, so they do not
+depend on the order of lines in a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import limits
+from ..errors import DataError
+from ..sparse import Csr, Features, checked
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Texts:
+    """n documents as UTF-8: document i is arena[offsets[i]:offsets[i+1]]. Valid UTF-8 by construction."""
+
+    arena: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # (n + 1,)
+
+    @staticmethod
+    def from_strings(strings: Iterable[str]) -> Texts:
+        """Pack Python strings; a lone surrogate is a DataError that names the row."""
+        encoded = []
+        for row, text in enumerate(strings):
+            if not isinstance(text, str):
+                raise DataError(f"a text must be a str, but is {type(text).__name__}.", row=row)
+            try:
+                encoded.append(text.encode("utf-8"))
+            except UnicodeEncodeError as error:
+                raise DataError(
+                    f"the text is not valid Unicode (lone surrogate at character {error.start}).", row=row
+                ) from error
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(b) for b in encoded], out=offsets[1:])
+        return Texts(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> str:
+        return self.arena[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[i] for i in range(len(self)))
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Texts:
+        """The named documents, in that order."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        pieces = [self.arena[self.offsets[r] : self.offsets[r + 1]] for r in rows]
+        return Texts(np.concatenate(pieces) if pieces else np.zeros(0, np.uint8), offsets)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadReport:
+    """What a reader met on the way: counts, and the first few bad places as text."""
+
+    rows: int = 0
+    skipped: int = 0  # bad lines left out (on_bad="skip")
+    replaced: int = 0  # lines whose bad bytes were replaced (on_bad="replace")
+    duplicate_labels: int = 0  # label repeats within a row, merged
+    no_labels: int = 0  # rows without any label
+    examples: tuple[str, ...] = ()  # messages of the first bad lines
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """n documents: texts, or features, or both; labels (n, L) whose data are relevances; names of the L labels."""
+
+    texts: Texts | None
+    features: Features | None
+    labels: Csr | None
+    names: tuple[str, ...]  # label id → name, sorted
+    ids: tuple[str, ...] | None = None
+    report: ReadReport = ReadReport()
+
+    def __len__(self) -> int:
+        if self.texts is not None:
+            return len(self.texts)
+        if self.features is not None:
+            return self.features.rows
+        return self.labels.rows if self.labels is not None else 0
+
+
+class LabelTable:
+    """Collects label rows by name while reading, then numbers the names in sorted order."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._ids: dict[str, int] = {}
+        self._flat: list[int] = []
+        self._values: list[float] = []
+        self._counts: list[int] = []
+        self.duplicates = 0
+        for name in names:
+            self._ids.setdefault(name, len(self._ids))
+
+    def add(self, labels: Sequence[str], relevance: Sequence[float] | None = None) -> None:
+        """One row. Repeats within it are merged (relevances summed); names are checked by the caller."""
+        row: dict[int, float] = {}
+        for position, name in enumerate(labels):
+            number = self._ids.setdefault(name, len(self._ids))
+            value = 1.0 if relevance is None else relevance[position]
+            if number in row:
+                self.duplicates += 1
+                row[number] += value if relevance is not None else 0.0
+            else:
+                row[number] = value
+        self._flat.extend(row)
+        self._values.extend(row.values())
+        self._counts.append(len(row))
+
+    def finish(self) -> tuple[Csr, tuple[str, ...]]:
+        """The (n, L) matrix and the sorted names."""
+        names = tuple(sorted(self._ids))
+        rank = np.empty(len(names), np.int32)
+        rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+        indptr = np.zeros(len(self._counts) + 1, np.int64)
+        np.cumsum(self._counts, out=indptr[1:])
+        columns = rank[np.array(self._flat, np.int64)] if self._flat else np.zeros(0, np.int32)
+        values = np.array(self._values, np.float32)
+        rows = np.repeat(np.arange(len(self._counts)), self._counts)
+        order = np.lexsort((columns, rows))
+        return checked(Csr(indptr, columns[order], values[order], len(names)), "labels"), names
+
+
+def check_label(name: object) -> str:
+    """A label as text: str or int (kept as its digits), not empty, not too long."""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise DataError(f"a label must be text or a whole number, but is {type(name).__name__}.")
+    text = str(name)
+    if not text.strip():
+        raise DataError("a label is empty; give it a name or leave it out.")
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise DataError("a label is not valid Unicode (lone surrogate).") from error
+    if size > limits.MAX_LABEL_BYTES:
+        raise DataError(
+            f"a label has {size} bytes; at most {limits.MAX_LABEL_BYTES} are allowed ({text[:40]!r}...)."
+        )
+    return text
+
+
+def align_labels(dataset: Dataset, names: Sequence[str]) -> tuple[Csr, int, int]:
+    """The dataset's labels in the numbering of `names` plus one column range for labels not in it.
+
+    Returns (Y (n, len(names) + unseen), label occurrences unseen, distinct labels unseen): ids ≥ len(names) stand for
+    labels the model has never met.
+    """
+    if dataset.labels is None:
+        raise DataError("the data has no labels; evaluation needs them.")
+    known = {name: i for i, name in enumerate(names)}
+    unseen = 0
+    rank = np.empty(len(dataset.names), np.int64)
+    for i, name in enumerate(dataset.names):
+        if name in known:
+            rank[i] = known[name]
+        else:
+            rank[i] = len(names) + unseen
+            unseen += 1
+    y = dataset.labels
+    columns = rank[y.indices] if y.nnz else np.zeros(0, np.int64)
+    order = np.lexsort((columns, np.repeat(np.arange(y.rows), y.counts())))
+    aligned = Csr(y.indptr, columns[order].astype(np.int32), y.data[order], len(names) + unseen)
+    return checked(aligned, "labels"), int((columns >= len(names)).sum()), unseen

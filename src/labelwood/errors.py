@@ -1,0 +1,59 @@
+"""The closed set of errors a public call may raise. Anything else that escapes is a bug of ours.
+
+Every message says what is wrong, the value seen, what is allowed, and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from os import PathLike
+
+
+class LabelwoodError(Exception):
+    """Base of every error that labelwood raises on purpose."""
+
+
+class ConfigError(LabelwoodError):
+    """A setting, option or argument is unknown, of the wrong type, or out of range."""
+
+
+class DataError(LabelwoodError):
+    """The user's data is not what was expected; the message names the place."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        row: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.file = None if file is None else str(file)
+        self.line, self.column, self.row, self.field = line, column, row, field
+        place = [self.file] if self.file is not None else []
+        places = (("line", line), ("column", column), ("row", row), ("field", field))
+        place += [f"{word} {value}" for word, value in places if value is not None]
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+
+
+class ModelFileError(LabelwoodError):
+    """A model folder is damaged, incomplete, foreign, or of a version this release cannot read."""
+
+
+class StorageError(LabelwoodError):
+    """The disk refused: full, read-only, no permission, or the folder vanished. Earlier files are intact."""
+
+
+class MissingExtraError(LabelwoodError):
+    """An optional dependency is needed and not installed; the message gives the pip command."""
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """The tail of a message about an unknown word: the closest allowed one, then all of them."""
+    names = sorted(allowed)
+    close = get_close_matches(word, names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Allowed: {', '.join(names)}."
