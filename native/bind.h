@@ -64,14 +64,18 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
     auto wait = [&](bool to_the_end) {
       nb::gil_scoped_release release;
       std::unique_lock<std::mutex> lock(mutex);
-      if (to_the_end) finished.wait(lock, [&] { return done; });
-      else finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
+      if (to_the_end)
+        finished.wait(lock, [&] { return done; });
+      else
+        finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
       return done;
     };
     try {
       while (!wait(false)) {
-        if (PyErr_CheckSignals() != 0) interrupted = true;
-        else if (!progress.is_none()) progress(control.done.load(), control.total.load());
+        if (PyErr_CheckSignals() != 0)
+          interrupted = true;
+        else if (!progress.is_none())
+          progress(control.done.load(), control.total.load());
         if (interrupted) break;
       }
     } catch (...) {  // the progress callback raised: stop the work first

@@ -39,12 +39,12 @@ def setting(
 ) -> T:
     """A dataclass field with its meaning and what is allowed: low ≤ value ≤ high, value > above, or choices."""
     meta = {"help": help, "low": low, "high": high, "above": above, "choices": choices}
-    return cast(T, dataclasses.field(default=default, metadata=meta))
+    return dataclasses.field(default=default, metadata=meta)
 
 
 def section(cls: type[C], help: str) -> C:
     """A nested config."""
-    return cast(C, dataclasses.field(default_factory=cls, metadata={"help": help}))
+    return dataclasses.field(default_factory=cls, metadata={"help": help})
 
 
 def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
@@ -68,9 +68,7 @@ def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
         if key not in hints:
             label = f"{where}.{key}" if where else str(key)
             raise ConfigError(f"there is no setting {label[:200]!r}; {nearest(str(key)[:200], hints)}")
-    values = {
-        key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()
-    }
+    values = {key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()}
     return cls(**values)
 
 
@@ -95,8 +93,8 @@ def merge(config: C, mapping: object, where: str = "") -> C:
         name = str(key)
         current = getattr(config, name, None) if name in _hints(type(config)) else None
         if dataclasses.is_dataclass(current):
-            value = merge(current, value, _join(where, name))
-            config = dataclasses.replace(cast(Any, config), **{name: value})
+            inner = merge(current, value, _join(where, name))
+            config = dataclasses.replace(cast(Any, config), **{name: inner})
         else:
             config = _with(config, [name], value, _join(where, name))
     return config
@@ -106,9 +104,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """A config file as plain data."""
     try:
         if path.stat().st_size > limits.MAX_CONFIG_BYTES:
-            raise ConfigError(
-                f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes; a config is a short TOML file."
-            )
+            raise ConfigError(f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes; a config is a short TOML file.")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}.") from error
@@ -159,14 +155,10 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     current = getattr(config, key)
     if len(path) > 1:
         if not dataclasses.is_dataclass(current):
-            raise ConfigError(
-                f"{whole[:200]!r}: {key!r} is a single setting and has no part {path[1][:200]!r}."
-            )
+            raise ConfigError(f"{whole[:200]!r}: {key!r} is a single setting and has no part {path[1][:200]!r}.")
         new: object = _with(current, path[1:], value, whole)
     elif dataclasses.is_dataclass(current):
-        raise ConfigError(
-            f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}."
-        )
+        raise ConfigError(f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}.")
     else:
         parsed = parse_value(value) if isinstance(value, str) else value
         new = _coerce(hints[key], parsed, whole, _meta(cls, key))
@@ -248,9 +240,7 @@ def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
     text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
     if any(typing.get_origin(o) is tuple for o in options):
         text = (
-            f"{text}, or a list of them"
-            if words
-            else _kind_words(typing.get_args(_tuple_of(options)), meta) + " list"
+            f"{text}, or a list of them" if words else _kind_words(typing.get_args(_tuple_of(options)), meta) + " list"
         )
     return f"{text}, or none" if type(None) in options else text
 

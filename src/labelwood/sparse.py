@@ -148,9 +148,7 @@ def as_csr(matrix: object, name: str = "X", *, cols: int | None = None) -> Csr:
     else:
         found = _from_dense(as_dense(matrix, name))
     if cols is not None and found.cols != cols:
-        raise DataError(
-            f"{name} has {found.cols} columns but {cols} are expected; use the features of training."
-        )
+        raise DataError(f"{name} has {found.cols} columns but {cols} are expected; use the features of training.")
     return found
 
 
@@ -172,7 +170,7 @@ def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
         if bad.any():
             row, column = (int(v[0]) for v in np.nonzero(bad))
             raise DataError(
-                f"{name} holds {array[start + row, column]} in column {column}; only finite float32 values are allowed.",
+                f"{name} holds {array[start + row, column]} in column {column}; allowed are finite float32 values.",
                 row=start + row,
             )
     return array
@@ -183,11 +181,7 @@ def as_features(matrix: object) -> Features:
     if isinstance(matrix, Features):
         sparse = None if matrix.sparse is None else as_csr(matrix.sparse)
         return Features(sparse, None if matrix.dense is None else as_dense(matrix.dense))
-    if (
-        isinstance(matrix, tuple)
-        and len(matrix) == 2
-        and (isinstance(matrix[0], Csr) or hasattr(matrix[0], "tocsr"))
-    ):
+    if isinstance(matrix, tuple) and len(matrix) == 2 and (isinstance(matrix[0], Csr) or hasattr(matrix[0], "tocsr")):
         return Features(as_csr(matrix[0], "X[0]"), as_dense(matrix[1], "X[1]"))
     if isinstance(matrix, Csr) or hasattr(matrix, "tocsr"):
         return Features(as_csr(matrix))
@@ -238,12 +232,7 @@ def _convert(matrix: Any, name: str) -> Any:
         minor = matrix.shape[0] if matrix.format == "csc" else matrix.shape[1] // max(1, matrix.blocksize[1])
         major = matrix.shape[1] if matrix.format == "csc" else matrix.shape[0] // max(1, matrix.blocksize[0])
         p, i = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-        sound = (
-            len(p) == major + 1
-            and p[0] == 0
-            and p[-1] == len(i) == len(matrix.data)
-            and (np.diff(p) >= 0).all()
-        )
+        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (np.diff(p) >= 0).all()
         if not sound or (i.size and (i.min() < 0 or i.max() >= minor)):
             raise DataError(f"{name} is malformed: its {matrix.format} pointers or indices are out of range.")
     try:
@@ -261,9 +250,7 @@ def _tidy(matrix: Csr, name: str) -> Csr:
     warnings.warn(f"{name} has unsorted or duplicate columns; they were sorted and summed.", stacklevel=4)
     tidy = matrix.to_scipy().copy()
     tidy.sum_duplicates()
-    found = Csr(
-        tidy.indptr.astype(np.int64), tidy.indices.astype(np.int32), tidy.data.astype(np.float32), matrix.cols
-    )
+    found = Csr(tidy.indptr.astype(np.int64), tidy.indices.astype(np.int32), tidy.data.astype(np.float32), matrix.cols)
     return checked(found, name)
 
 

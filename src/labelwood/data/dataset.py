@@ -144,9 +144,7 @@ def check_label(name: object) -> str:
     except UnicodeEncodeError as error:
         raise DataError("a label is not valid Unicode (lone surrogate).") from error
     if size > limits.MAX_LABEL_BYTES:
-        raise DataError(
-            f"a label has {size} bytes; at most {limits.MAX_LABEL_BYTES} are allowed ({text[:40]!r}...)."
-        )
+        raise DataError(f"a label has {size} bytes; at most {limits.MAX_LABEL_BYTES} are allowed ({text[:40]!r}...).")
     return text
 
 
