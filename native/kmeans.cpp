@@ -92,16 +92,28 @@ void sum_left(const Local& z, const std::vector<uint8_t>& right, std::vector<flo
   for (size_t f = 0; f < part[0].size(); ++f) part[0][f] += part[1][f];
 }
 
+// c = z_r - z_l for a random r and the least similar of eight random others: two equal starts would leave c = 0.
+void start_apart(const Local& z, uint64_t k, std::vector<float>& c) {
+  const uint32_t n = static_cast<uint32_t>(z.n);
+  Rng rng(k);
+  const uint32_t r = rng.below(n);
+  add(z, r, 1, c.data());
+  uint32_t l = 0;
+  float least = 0;
+  for (int draw = 0; draw < 8; ++draw) {
+    const uint32_t other = (r + 1 + rng.below(n - 1)) % n;
+    const float similarity = dot(z, other, c.data());
+    if (draw == 0 || similarity < least) l = other, least = similarity;
+  }
+  add(z, l, -1, c.data());
+}
+
 // Balanced 2-means: the `left` members with the lowest <c, z>, c = R/|R| - L/|L|, go left (ties: smaller label).
 // Members stay sorted within each side. R is the total minus L, which halves the adding.
 void bisect(const Local& z, int32_t* m, int64_t left, uint64_t k, int max_iter, int threads, Control& control) {
   const int64_t n = z.n;
-  Rng rng(k);
-  const uint32_t r = rng.below(static_cast<uint32_t>(n));
-  const uint32_t l = (r + 1 + rng.below(static_cast<uint32_t>(n - 1))) % static_cast<uint32_t>(n);
   std::vector<float> c(z.width(), 0), total, part[2];
-  add(z, r, 1, c.data());
-  add(z, l, -1, c.data());
+  start_apart(z, k, c);
   std::vector<uint8_t> right(n, 0), before;
   sum_left(z, right, part, threads, control);
   total = part[0];

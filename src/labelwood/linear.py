@@ -23,7 +23,6 @@ from .config import PerLevel, at, setting
 from .errors import ConfigError, ModelFileError
 from .labels import Progress
 from .sparse import Csr, Features
-from .tree import Tree
 
 LOSSES = ("squared-hinge", "hinge", "logistic")
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
@@ -213,5 +212,3 @@ def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:
             f"{sparse_cols} and {dense_cols}; use the same features."
         )
     return x
-
-

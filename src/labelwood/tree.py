@@ -32,10 +32,14 @@ class TreeConfig:
     leaf: int = setting(100, "at most this many labels under a last inner node", low=1, high=limits.MAX_CHILDREN)
     min_codes: int | None = setting(None, "stop merging levels at this many top nodes (default: branch)", low=1)
     levels: tuple[int, ...] | None = setting(
-        None, "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf", low=1
+        None,
+        "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf",
+        low=1,
     )
     split: str = setting(
-        "bisect", "cut a node by repeated balanced 2-means (bisect) or by B centres at once (kway)", choices=("bisect", "kway")
+        "bisect",
+        "cut a node by repeated balanced 2-means (bisect) or by B centres at once (kway)",
+        choices=("bisect", "kway"),
     )
     max_iter: int = setting(20, "k-means iterations per cut", low=1, high=10_000)
 
