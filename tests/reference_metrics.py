@@ -14,21 +14,21 @@ def ratio(top, bottom):
     return 100 * top / bottom if bottom else 0.0
 
 
-def metrics(predicted, truth, label_counts, n_train, ks, unseen="count", a=0.55, b=1.5, psndcg="xclib"):
+def metrics(predicted, truth, label_counts, n_train, config):
     """`predicted`: lists of ids, best first (-1: none); `truth`: sets of ids. Returns {"P@1": percent, ...}."""
 
     def count(label):
         return label_counts[label] if label < len(label_counts) else 0
 
     def q(label):
-        return inverse_propensity(count(label), n_train, a, b)
+        return inverse_propensity(count(label), n_train, config.a, config.b)
 
     pairs = list(zip(predicted, truth, strict=True))
-    if unseen == "drop":
+    if config.unseen == "drop":
         pairs = [(ranked, {label for label in true if count(label) > 0}) for ranked, true in pairs]
         pairs = [(ranked, true) for ranked, true in pairs if true]
     found = {}
-    for k in ks:
+    for k in config.ks:
         precision, recall, ndcg, ps, ps_best, psn, psn_best = [], [], [], [], [], [], []
         for ranked, true in pairs:
             hits = [(rank, label) for rank, label in enumerate(ranked[:k], start=1) if label in true]
@@ -39,7 +39,7 @@ def metrics(predicted, truth, label_counts, n_train, ks, unseen="count", a=0.55,
             ndcg.append(fsum(1 / log2(rank + 1) for rank, _ in hits) / ideal)
             ps.append(fsum(q(label) for _, label in hits))
             ps_best.append(fsum(best))
-            scale = ideal if psndcg == "xclib" else 1.0
+            scale = ideal if config.psndcg == "xclib" else 1.0
             psn.append(fsum(q(label) / log2(rank + 1) for rank, label in hits) / scale)
             psn_best.append(fsum(value / log2(rank + 1) for rank, value in enumerate(best, start=1)) / scale)
         found[f"P@{k}"] = ratio(fsum(precision), len(pairs))
