@@ -6,12 +6,12 @@ from typing import Final
 
 MAX_INDEX: Final = 2**31 - 1  # rows, labels, features: indices are int32
 MAX_K: Final = 10_000  # labels returned for one document
-MAX_BEAM: Final = 10_000
-MAX_THREADS: Final = 1024
+MAX_BEAM: Final = 10_000  # tree nodes kept at each level of a search
+MAX_THREADS: Final = 1024  # asked for by one call
 MAX_LEVELS: Final = 64  # depth of a label tree
 MAX_CHILDREN: Final = 2**16  # children of one tree node: chunk-local columns are u16
-MAX_MANIFEST_BYTES: Final = 16 * 2**20
-MAX_CONFIG_BYTES: Final = 2**20
+MAX_MANIFEST_BYTES: Final = 16 * 2**20  # labelwood.json of a model folder
+MAX_CONFIG_BYTES: Final = 2**20  # one TOML config
 MAX_LABEL_BYTES: Final = 4096  # one label name, UTF-8
 MAX_SEED: Final = 2**63 - 1
 DIGEST_BLOCK: Final = 4 * 2**20  # model files are hashed in blocks of this size
