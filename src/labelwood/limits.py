@@ -15,3 +15,7 @@ MAX_CONFIG_BYTES: Final = 2**20  # one TOML config
 MAX_LABEL_BYTES: Final = 4096  # one label name, UTF-8
 MAX_SEED: Final = 2**63 - 1
 DIGEST_BLOCK: Final = 4 * 2**20  # model files are hashed in blocks of this size
+MAX_HEADER_BYTES: Final = 4 * 2**20  # of one safetensors file
+MAX_DIMENSIONS: Final = 16  # of one stored array
+MAX_NESTING: Final = 32  # tables within tables in a manifest
+MAX_JSON_ITEMS: Final = 2**18  # values in a manifest: digests of 1 TB
