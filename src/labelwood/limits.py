@@ -13,6 +13,7 @@ MAX_CHILDREN: Final = 2**16  # children of one tree node: chunk-local columns ar
 MAX_MANIFEST_BYTES: Final = 16 * 2**20  # labelwood.json of a model folder
 MAX_CONFIG_BYTES: Final = 2**20  # one TOML config
 MAX_LABEL_BYTES: Final = 4096  # one label name, UTF-8
+MAX_LINE_BYTES: Final = 2**30  # one line of an input file, decompressed
 MAX_SEED: Final = 2**63 - 1
 DIGEST_BLOCK: Final = 4 * 2**20  # model files are hashed in blocks of this size
 MAX_HEADER_BYTES: Final = 4 * 2**20  # of one safetensors file
