@@ -11,8 +11,8 @@ namespace {
 template <typename T>
 nb::object to_numpy(Buffer<T>&& buffer) {
   const auto size = static_cast<size_t>(buffer.size);
-  T* data = buffer.data.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  T* data = buffer.release();
+  nb::capsule owner(data, [](void* p) noexcept { Buffer<T>::free(p); });
   return nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, owner));
 }
 
@@ -71,8 +71,9 @@ TfidfOptions options(bool lowercase, bool strip, uint32_t min_chars, std::pair<u
           l2};
 }
 
-// Python strings to one UTF-8 arena. Returns (arena, offsets, row): row is the first that is no valid text, or -1.
-nb::tuple pack(nb::list strings) {
+// Python strings to one UTF-8 arena. The GIL is kept, so the strings cannot go away. Returns (arena, offsets, row): row
+// is the first that is no valid text, or -1.
+nb::tuple pack(nb::list strings, int threads) {
   std::vector<StringView> views;
   const size_t count = nb::len(strings);
   views.reserve(count);
@@ -82,7 +83,7 @@ nb::tuple pack(nb::list strings) {
     views.push_back({PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), static_cast<int>(PyUnicode_KIND(text)),
                      PyUnicode_IS_ASCII(text) != 0});
   }
-  Packed packed = pack_strings(views);
+  Packed packed = pack_strings(views, threads);
   if (packed.bad < 0 && views.size() < count) packed.bad = static_cast<int64_t>(views.size());
   return nb::make_tuple(to_numpy(std::move(packed.arena)), to_numpy(std::move(packed.offsets)), packed.bad);
 }
@@ -117,7 +118,8 @@ void bind_tfidf(nb::module_& m) {
            nb::arg("progress").none(), "(ptr, idx, val) of the texts' matrix.");
   m.def("tfidf_fit", &fit, nb::arg("arena"), nb::arg("offsets"), nb::arg("options"), nb::arg("threads"),
         nb::arg("progress").none(), "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
-  m.def("pack_strings", &pack, nb::arg("strings"), "(arena, offsets, bad row or -1) of a list of str.");
+  m.def("pack_strings", &pack, nb::arg("strings"), nb::arg("threads"),
+        "(arena, offsets, bad row or -1) of a list of str.");
 }
 
 }  // namespace lw

@@ -1,6 +1,9 @@
 #include "pack.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "parallel.h"
 
 namespace lw {
 namespace {
@@ -8,13 +11,18 @@ namespace {
 // Bytes of the characters in UTF-8, or -1 when there is a surrogate. No branch per character: this is vectorised.
 template <typename C>
 int64_t utf8_size(const C* text, int64_t length) {
-  int64_t size = length, surrogates = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    const auto c = static_cast<uint32_t>(text[i]);
-    size += (c >= 0x80) + (c >= 0x800) + (c >= 0x10000);
-    surrogates += (c >> 11) == 0x1B;
+  int64_t size = length;
+  for (int64_t begin = 0; begin < length; begin += 4096) {
+    uint32_t extra = 0, surrogates = 0;
+    for (int64_t i = begin, end = std::min(length, begin + 4096); i < end; ++i) {
+      const uint32_t c = text[i];
+      extra += (c >= 0x80) + (c >= 0x800) + (c >= 0x10000);
+      surrogates += (c >> 11) == 0x1B;
+    }
+    if (surrogates) return -1;
+    size += extra;
   }
-  return surrogates ? -1 : size;
+  return size;
 }
 
 template <typename C>
@@ -71,20 +79,28 @@ void write(const StringView& s, uint8_t* out) {
 
 }  // namespace
 
-Packed pack_strings(const std::vector<StringView>& strings) {
+Packed pack_strings(const std::vector<StringView>& strings, int threads) {
+  constexpr int64_t BLOCK = 256;
   const auto n = static_cast<int64_t>(strings.size());
   Packed packed{Buffer<uint8_t>(0), Buffer<int64_t>(n + 1), -1};
+  Control control;
+  auto each = [&](auto&& body) {
+    parallel_for(threads, (n + BLOCK - 1) / BLOCK, control, [&](int64_t block, int) {
+      for (int64_t i = block * BLOCK, end = std::min(n, i + BLOCK); i < end; ++i)
+        body(i, strings[static_cast<size_t>(i)]);
+    });
+  };
+  each([&](int64_t i, const StringView& s) { packed.offsets[i + 1] = size_of(s); });
   packed.offsets[0] = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t size = size_of(strings[static_cast<size_t>(i)]);
-    if (size < 0) {
+    if (packed.offsets[i + 1] < 0) {
       packed.bad = i;
       return packed;
     }
-    packed.offsets[i + 1] = packed.offsets[i] + size;
+    packed.offsets[i + 1] += packed.offsets[i];
   }
   packed.arena = Buffer<uint8_t>(packed.offsets[n]);
-  for (int64_t i = 0; i < n; ++i) write(strings[static_cast<size_t>(i)], packed.arena.data.get() + packed.offsets[i]);
+  each([&](int64_t i, const StringView& s) { write(s, packed.arena.data() + packed.offsets[i]); });
   return packed;
 }
 

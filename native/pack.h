@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tfidf.h"
+#include "buffer.h"
 
 namespace lw {
 
@@ -19,6 +19,6 @@ struct Packed {
   int64_t bad = -1;  // the first string with a lone surrogate; then there is no arena
 };
 
-Packed pack_strings(const std::vector<StringView>& strings);
+Packed pack_strings(const std::vector<StringView>& strings, int threads);
 
 }  // namespace lw

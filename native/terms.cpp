@@ -1,6 +1,7 @@
 #include "terms.h"
 
 #include <random>
+#include <utility>
 
 namespace lw {
 
@@ -32,11 +33,11 @@ uint64_t Terms::long_hash(const uint8_t* bytes, uint32_t size) const {
 void Terms::reserve(int64_t terms) {
   int bits = 12;
   while ((int64_t{1} << bits) * 5 < terms * 8) ++bits;  // at most 5/8 full
-  if (slots_.empty() || bits > 64 - shift_) resize(bits);
+  if (slots_.size == 0 || bits > 64 - shift_) resize(bits);
 }
 
-Slot& Terms::add(const Probe& p, uint64_t at) {
-  if (static_cast<uint64_t>(size_) * 8 >= slots_.size() * 5) {
+Slot& Terms::add(const Probe& p, int64_t at) {
+  if (int64_t{size_} * 8 >= slots_.size * 5) {
     resize(64 - shift_ + 1);
     for (at = index(p); slots_[at].low; at = (at + 1) & mask_) {
     }
@@ -59,16 +60,17 @@ Slot& Terms::add(const Probe& p, uint64_t at) {
 }
 
 void Terms::resize(int bits) {
-  std::vector<Slot> old(size_t{1} << bits);
-  old.swap(slots_);
-  mask_ = slots_.size() - 1;
+  const Buffer<Slot> old = std::exchange(slots_, Buffer<Slot>(int64_t{1} << bits));
+  std::memset(static_cast<void*>(slots_.data()), 0, sizeof(Slot) * static_cast<size_t>(slots_.size));
+  mask_ = slots_.size - 1;
   shift_ = 64 - bits;
-  for (const Slot& slot : old) {
+  for (int64_t from = 0; from < old.size; ++from) {
+    const Slot& slot = old[from];
     if (!slot.low) continue;
     const uint64_t hash = slot.low & 255 ? fold(slot.low ^ seed_, slot.high ^ SECOND) : slot.high;
-    uint64_t i = hash >> shift_;
-    while (slots_[i].low) i = (i + 1) & mask_;
-    slots_[i] = slot;
+    auto to = static_cast<int64_t>(hash >> shift_);
+    while (slots_[to].low) to = (to + 1) & mask_;
+    slots_[to] = slot;
   }
 }
 

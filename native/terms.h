@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "buffer.h"
+
 namespace lw {
 
 static_assert(std::endian::native == std::endian::little, "slots keep a term's first byte in the low byte");
@@ -22,11 +24,11 @@ struct Probe {
 };
 
 struct Slot {
-  uint64_t low = 0;   // bytes 0-7; or arena offset + 1, shifted left by 8: no term starts with NUL. 0: free
-  uint64_t high = 0;  // bytes 8-15; or the hash
-  uint64_t last = 0;  // where the term's entry of the current document is (used while counting)
-  uint32_t id = 0;
-  uint32_t count = 0;  // documents that hold the term
+  uint64_t low;   // bytes 0-7; or arena offset + 1, shifted left by 8: no term starts with NUL. 0: free
+  uint64_t high;  // bytes 8-15; or the hash
+  uint64_t last;  // where the term's entry of the current document is (used while counting)
+  uint32_t id;
+  uint32_t count;  // documents that hold the term
 };
 
 // Keyed anew in every process: texts cannot be made to collide. Only speed depends on it.
@@ -55,7 +57,7 @@ class Terms {
 
   // The slot of a term, or nullptr.
   const Slot* find(const Probe& p) const {
-    for (uint64_t i = index(p);; i = (i + 1) & mask_) {
+    for (int64_t i = index(p);; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
       if (is(slot, p)) return &slot;
       if (slot.low == 0) return nullptr;
@@ -63,7 +65,7 @@ class Terms {
   }
   // The slot of a term, made with the next id when it is new. Valid until the next call.
   Slot& at(const Probe& p) {
-    for (uint64_t i = index(p);; i = (i + 1) & mask_) {
+    for (int64_t i = index(p);; i = (i + 1) & mask_) {
       Slot& slot = slots_[i];
       if (is(slot, p)) return slot;
       if (slot.low == 0) return add(p, i);
@@ -76,8 +78,8 @@ class Terms {
   Probe probe(const Slot& slot) const;  // the probe that finds the same term in a table of the same seed
   template <typename F>
   void each(F&& f) const {
-    for (const Slot& slot : slots_)
-      if (slot.low) f(slot);
+    for (int64_t i = 0; i < slots_.size; ++i)
+      if (slots_[i].low) f(slots_[i]);
   }
 
  private:
@@ -88,7 +90,7 @@ class Terms {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   }
-  uint64_t index(const Probe& p) const { return p.hash >> shift_; }
+  int64_t index(const Probe& p) const { return static_cast<int64_t>(p.hash >> shift_); }
   bool is(const Slot& slot, const Probe& p) const {
     if (p.size <= 16) [[likely]]
       return slot.low == p.low && slot.high == p.high;
@@ -96,14 +98,14 @@ class Terms {
            text(slot) == std::string_view(reinterpret_cast<const char*>(p.bytes), p.size);
   }
   uint64_t long_hash(const uint8_t* bytes, uint32_t size) const;
-  Slot& add(const Probe& p, uint64_t at);
+  Slot& add(const Probe& p, int64_t at);
   void resize(int bits);
 
   uint64_t seed_;
-  uint64_t mask_ = 0;
+  int64_t mask_ = 0;
   int shift_ = 64;
   uint32_t size_ = 0;
-  std::vector<Slot> slots_;
+  Buffer<Slot> slots_;
   std::vector<uint8_t> arena_;  // (uint32 size, bytes) of the long terms
 };
 

@@ -42,7 +42,7 @@ class Scratch {
       capacity_ = larger.size;
       entries_ = std::move(larger);
     }
-    return entries_.data.get();
+    return entries_.data();
   }
   Buffer<Entry> take() {
     Buffer<Entry> out(size);
@@ -172,7 +172,7 @@ TermList list_terms(const std::vector<Ranked>& ranked, int idf, int64_t docs) {
   list.offsets[0] = 0;
   for (int64_t i = 0; i < n; ++i) {
     const std::string_view text = ranked[static_cast<size_t>(i)].text;
-    std::memcpy(list.bytes.data.get() + list.offsets[i], text.data(), text.size());
+    std::memcpy(list.bytes.data() + list.offsets[i], text.data(), text.size());
     list.offsets[i + 1] = list.offsets[i] + static_cast<int64_t>(text.size());
     list.idf[i] = idf_of(idf, docs, ranked[static_cast<size_t>(i)].count);
   }
@@ -187,8 +187,8 @@ void renumber(std::vector<uint32_t>& map, const std::vector<uint32_t>& final_ids
 
 // Turn the counts of a block into rows, in place; sizes[doc + 1] become those of the rows.
 void make_rows(Block& block, const std::vector<uint32_t>& map, RowMaker& rows, int64_t* sizes) {
-  const Entry* in = block.entries.data.get();
-  Entry* out = block.entries.data.get();
+  const Entry* in = block.entries.data();
+  Entry* out = block.entries.data();
   for (int64_t doc = block.begin; doc < block.end; ++doc) {
     rows.expect(static_cast<size_t>(sizes[doc + 1]));
     for (const Entry* end = in + sizes[doc + 1]; in < end; ++in)
@@ -207,8 +207,8 @@ Matrix assemble(std::vector<Block>& blocks, Buffer<int64_t> ptr, int threads, Co
   parallel_for(threads, static_cast<int64_t>(blocks.size()), control, [&](int64_t b, int) {
     Block& block = blocks[static_cast<size_t>(b)];
     const int64_t begin = matrix.ptr[block.begin], size = matrix.ptr[block.end] - begin;
-    int32_t* idx = matrix.idx.data.get() + begin;
-    float* val = matrix.val.data.get() + begin;
+    int32_t* idx = matrix.idx.data() + begin;
+    float* val = matrix.val.data() + begin;
     for (int64_t i = 0; i < size; ++i) {
       idx[i] = static_cast<int32_t>(block.entries[i].id);
       val[i] = block.entries[i].weight;
@@ -240,7 +240,7 @@ Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads
   parallel_for(threads, tasks, control, [&](int64_t b, int worker) {
     Block& block = blocks[static_cast<size_t>(b)];
     block.worker = worker;
-    counters[static_cast<size_t>(worker)]->count(texts, block, sizes.data.get());
+    counters[static_cast<size_t>(worker)]->count(texts, block, sizes.data());
     control.done += bytes_of(texts, block);
   });
   std::vector<std::vector<uint32_t>> maps = merge(counters);
@@ -251,13 +251,13 @@ Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads
   for (size_t i = 0; i < ranked.size(); ++i) final_ids[ranked[i].id] = static_cast<uint32_t>(i);
   for (auto& map : maps) renumber(map, final_ids);
   counters.clear();
-  const std::vector<float> idf(fitted.terms.idf.data.get(), fitted.terms.idf.data.get() + fitted.terms.idf.size);
+  const std::vector<float> idf(fitted.terms.idf.data(), fitted.terms.idf.data() + fitted.terms.idf.size);
   std::vector<std::unique_ptr<RowMaker>> makers(maps.size());
   parallel_for(threads, tasks, control, [&](int64_t b, int worker) {
     Block& block = blocks[static_cast<size_t>(b)];
     auto& rows = makers[static_cast<size_t>(worker)];
     if (!rows) rows = std::make_unique<RowMaker>(idf, options.sublinear, options.l2, false);
-    make_rows(block, maps[static_cast<size_t>(block.worker)], *rows, sizes.data.get());
+    make_rows(block, maps[static_cast<size_t>(block.worker)], *rows, sizes.data());
   });
   fitted.matrix = assemble(blocks, std::move(sizes), threads, control);
   return fitted;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyse.h"
+#include "buffer.h"
 #include "parallel.h"
 
 namespace lw {
@@ -29,16 +30,6 @@ struct TfidfOptions {
   bool sublinear = true;
   int idf = 2;  // 0 none, 1 ln(n/df)+1, 2 ln((1+n)/(1+df))+1
   bool l2 = true;
-};
-
-// Memory that is not cleared first.
-template <typename T>
-struct Buffer {
-  std::unique_ptr<T[]> data;
-  int64_t size = 0;
-  Buffer() = default;
-  explicit Buffer(int64_t n) : data(new T[static_cast<size_t>(n)]), size(n) {}
-  T& operator[](int64_t i) { return data[i]; }
 };
 
 struct Matrix {

@@ -7,6 +7,7 @@ depend on the order of lines in a file.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class Texts:
     def from_strings(strings: Iterable[str]) -> Texts:
         """Pack Python strings; a lone surrogate is a DataError that names the row."""
         rows = strings if isinstance(strings, list) else list(strings)
-        arena, offsets, bad = _core.pack_strings(rows)
+        arena, offsets, bad = _core.pack_strings(rows, threads=(os.cpu_count() or 1) if len(rows) > 4096 else 1)
         if bad >= 0:
             raise _not_text(rows[bad], bad)
         return Texts(arena, offsets)
