@@ -6,6 +6,7 @@ namespace lw {
 void bind_sparse(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_linear(nb::module_& m);
+void bind_tfidf(nb::module_& m);
 }  // namespace lw
 
 NB_MODULE(_core, m) {
@@ -14,4 +15,5 @@ NB_MODULE(_core, m) {
   lw::bind_sparse(m);
   lw::bind_tree(m);
   lw::bind_linear(m);
+  lw::bind_tfidf(m);
 }

@@ -1,8 +1,9 @@
-"""Slow, plain twins of the native functions, in float64 numpy and Python integers. Tests hold the core equal to these."""
+"""Slow, plain twins of the native functions, in float64 numpy and Python integers."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class Gaps:
         self.least = math.inf
 
     def see(self, ordered: list[float]) -> None:
-        self.least = min([self.least, *(b - a for a, b in zip(ordered, ordered[1:], strict=False))])
+        self.least = min([self.least, *(b - a for a, b in pairwise(ordered))])
 
 
 def bisect(

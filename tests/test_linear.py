@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from labelwood.linear import (
     LinearConfig,
     LinearLevel,
     Place,
+    Search,
     SearchConfig,
     relevance,
     search,
@@ -76,7 +79,9 @@ def test_blocked_solver_equals_label_by_label_descent(
     if (np.abs(whole).sum(axis=1) == 0).any() and bias == 0:
         bias = 1.0  # an all-zero row without bias has a zero diagonal under hinge: nothing to learn, skip
     config = LinearConfig(loss=loss, cp=1.5, cn=0.5, eps=0.05, max_iter=passes, bias=bias, threshold=0.0)
-    level = train_level(x, costs, as_csr(m_dense.astype(float)), child_ptr, config, Place(1, 2, seed), threads)
+    level = train_level(
+        x, costs, as_csr(m_dense.astype(float)), child_ptr, config, place=Place(1, 2, seed), threads=threads
+    )
     found = weights_of(level, sparse, dense, bias)
     twin = reference.train_level(
         whole, y_dense, costs.to_scipy().toarray(), m_dense, child_ptr, loss=loss, cp=1.5, cn=0.5, eps=0.05,
@@ -103,7 +108,7 @@ def test_reaches_the_optimum():
     """Duality: at the optimum the gradient of the primal objective vanishes."""
     x, whole, y, y_dense, child_ptr = problem()
     config = LinearConfig(eps=1e-4, max_iter=5000, threshold=0.0)
-    level = train_level(x, y, all_rows(x.rows), child_ptr, config, Place(0, 1, 0), 2)
+    level = train_level(x, y, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=2)
     w = weights_of(level, 30, 3, 1.0)
     xb = np.hstack([whole, np.ones((len(whole), 1))])
     for label in range(y.cols):
@@ -116,7 +121,7 @@ def test_reaches_the_optimum():
 def test_threads_and_lane_grouping_do_not_change_a_bit():
     x, _, y, _, child_ptr = problem(labels=50)
     levels = [
-        train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(), Place(0, 1, 0), threads)
+        train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(), place=Place(0, 1, 0), threads=threads)
         for threads in (1, 2, 3, 7)
     ]
     for other in levels[1:]:
@@ -125,15 +130,17 @@ def test_threads_and_lane_grouping_do_not_change_a_bit():
 
 
 def test_a_cost_of_two_is_the_example_twice():
-    x, whole, y, _, child_ptr = problem(labels=3)
+    x, _, y, _, child_ptr = problem(labels=3)
     config = LinearConfig(eps=1e-5, max_iter=5000, threshold=0.0)
     doubled = Csr(y.indptr, y.indices, np.full(y.nnz, 2, np.float32), y.cols)
-    cost = train_level(x, doubled, all_rows(x.rows), child_ptr, config, Place(0, 1, 0), 1)
+    cost = train_level(x, doubled, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=1)
     for label in range(3):
         positive = np.flatnonzero(y.to_scipy().toarray()[:, label])
         twice = np.concatenate([np.arange(x.rows), positive])
         y_twice = as_csr((y.to_scipy().toarray()[twice][:, [label]] > 0).astype(float))
-        one = train_level(x.take(twice), y_twice, all_rows(len(twice)), np.array([0, 1]), config, Place(0, 1, 0), 1)
+        one = train_level(
+            x.take(twice), y_twice, all_rows(len(twice)), np.array([0, 1]), config, place=Place(0, 1, 0), threads=1
+        )
         assert weights_of(cost, 30, 3, 1)[:, label] == pytest.approx(weights_of(one, 30, 3, 1)[:, 0], abs=1e-3)
 
 
@@ -141,7 +148,10 @@ def test_pruning_keeps_what_reaches_the_threshold():
     x, _, y, _, child_ptr = problem(labels=5)
     full, pruned = (
         weights_of(
-            train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(threshold=t), Place(0, 1, 0), 1), 30, 3, 1
+            train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(threshold=t), place=Place(0, 1, 0), threads=1),
+            30,
+            3,
+            1,
         )
         for t in (0.0, 0.1)
     )
@@ -191,7 +201,7 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
         w[:sparse] *= rng.random((sparse, w.shape[1])) < 0.6
     levels = [level_from(w, p, sparse, dense) for w, p in zip(weights, ptrs, strict=True)]
     config = SearchConfig(beam=beam, combiner=combiners)
-    ids, scores = search(x, levels, config, 2, keep, None, 1)
+    ids, scores = search(x, levels, Search(config, 2, keep), threads=1)
     expected = reference.beam(whole, weights, ptrs, combiners, [beam, keep])
     for i in range(rows):
         found = [(int(a), float(b)) for a, b in zip(ids[i], scores[i], strict=True) if a >= 0]
@@ -204,7 +214,7 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
 def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int) -> LinearLevel:
     """Chunks that hold the matrix W (d + 1, K)."""
     rows, row_ptr, cols, vals, chunk_ptr, blocks = [], [0], [], [], [0], []
-    for first, last in zip(child_ptr, child_ptr[1:], strict=False):
+    for first, last in pairwise(child_ptr):
         for f in range(sparse):
             hit = np.flatnonzero(w[f, first:last])
             if len(hit):
@@ -229,7 +239,7 @@ def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int) ->
 def test_ties_go_to_the_smaller_label():
     level = level_from(np.array([[0, 0, 0, 0], [0, 0, 0, 0]], np.float32), np.array([0, 4]), 1, 0)
     x = Features(as_csr(np.ones((1, 1))))
-    ids, _ = search(x, [level], SearchConfig(), 1, 4, np.array([2, 0, 3, 1], np.int32), 1)
+    ids, _ = search(x, [level], Search(SearchConfig(), 1, 4, np.array([2, 0, 3, 1], np.int32)), threads=1)
     assert ids.tolist() == [[0, 1, 2, 3]]
 
 

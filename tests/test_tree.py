@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import event, given, settings
@@ -51,7 +53,7 @@ def split(z: Features, parts: int, kway: bool, seed: int, max_iter: int, threads
         *z.parts, np.arange(n, dtype=np.int32), np.array([0, n]), np.array([parts], np.int32),
         kway, max_iter, seed, 0, threads, None,
     )  # fmt: skip
-    return [order[a:b].tolist() for a, b in zip(ptr, ptr[1:], strict=False)]
+    return [order[a:b].tolist() for a, b in pairwise(ptr)]
 
 
 @settings(max_examples=2000, deadline=None)
@@ -72,7 +74,7 @@ def test_split_equals_the_twin(seed, n, sparse, dense, parts, kway, max_iter, th
     assert sorted(len(p) for p in found) == sorted(n // parts + (i < n % parts) for i in range(parts)) or not kway
     twin, gaps = (reference.split_kway if kway and parts > 1 else reference.split_bisect), reference.Gaps()
     expected = twin(whole, list(range(n)), 0, parts, seed, max_iter, gaps)
-    assert sorted(sum(found, [])) == list(range(n))
+    assert sorted(m for part in found for m in part) == list(range(n))
     event("decided clearly" if gaps.least > 1e-5 else "a near tie")
     if gaps.least > 1e-5:
         assert found == expected
@@ -82,14 +84,14 @@ def test_split_equals_the_twin(seed, n, sparse, dense, parts, kway, max_iter, th
 def test_nested_balanced_and_the_same_for_any_thread_count(split_by):
     z, _ = random_features(np.random.default_rng(1), 333, 40, 0)
     config = TreeConfig(levels=(4, 12, 48), split=split_by)
-    trees = [build(z, np.arange(333, dtype=np.int32), config, 5, 0, threads) for threads in (1, 2, 7)]
+    trees = [build(z, np.arange(333, dtype=np.int32), config, 5, threads=threads) for threads in (1, 2, 7)]
     tree = trees[0]
     assert tree.sizes == (4, 12, 48, 333)
     assert sorted(tree.leaves.tolist()) == list(range(333))
     assert set(np.diff(tree.child_ptrs[-1])) == {6, 7}
     for other in trees[1:]:
         assert other.leaves.tobytes() == tree.leaves.tobytes()
-    other_seed = build(z, np.arange(333, dtype=np.int32), config, 6, 0, 2)
+    other_seed = build(z, np.arange(333, dtype=np.int32), config, 6, threads=2)
     assert other_seed.leaves.tobytes() != tree.leaves.tobytes()
 
 

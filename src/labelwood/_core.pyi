@@ -1,19 +1,19 @@
 """Types of the native core (native/bind_*.cpp)."""
 
-from numpy import float32, int32, int64
+from collections.abc import Callable
+from typing import Any
+
+from numpy import float32, int32, int64, uint8, uint16
 from numpy.typing import NDArray
+
+Progress = Callable[[int, int], object]
+CsrParts = tuple[NDArray[int64], NDArray[int32], NDArray[float32]]
+TermParts = tuple[NDArray[uint8], NDArray[int64], NDArray[float32]]
 
 def isa() -> str: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, threads: int
 ) -> tuple[str, int, int]: ...
-
-from collections.abc import Callable
-
-from numpy import uint16
-
-Progress = Callable[[int, int], object] | None
-
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],
@@ -26,7 +26,7 @@ def pifa(
     x_dense: NDArray[float32],
     top: int,
     threads: int,
-    progress: Progress,
+    progress: Progress | None,
 ) -> tuple[NDArray[int64], NDArray[int32], NDArray[float32], NDArray[float32]]: ...
 def split(
     z_ptr: NDArray[int64],
@@ -42,7 +42,7 @@ def split(
     seed: int,
     tree: int,
     threads: int,
-    progress: Progress,
+    progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[int64]]: ...
 def train_level(
     x_ptr: NDArray[int64],
@@ -68,8 +68,8 @@ def train_level(
     tree: int,
     level: int,
     threads: int,
-    progress: Progress,
-) -> dict[str, NDArray[float32]]: ...
+    progress: Progress | None,
+) -> dict[str, Any]: ...
 
 class Level:
     def __init__(
@@ -96,5 +96,37 @@ def beam_search(
     keep: list[int],
     names: NDArray[int32],
     threads: int,
-    progress: Progress,
+    progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[float32]]: ...
+
+TOKENISER_VERSION: int
+
+class TfidfOptions:
+    def __init__(
+        self,
+        *,
+        lowercase: bool,
+        strip: bool,
+        min_chars: int,
+        words: tuple[int, int],
+        chars: tuple[int, int],
+        min_df: int,
+        max_df: float,
+        max_features: int,
+        sublinear: bool,
+        idf: int,
+        l2: bool,
+    ) -> None: ...
+
+class Vectoriser:
+    def __init__(
+        self, options: TfidfOptions, bytes: NDArray[uint8], offsets: NDArray[int64], idf: NDArray[float32]
+    ) -> None: ...
+    def transform(
+        self, arena: NDArray[uint8], offsets: NDArray[int64], threads: int, progress: Progress | None
+    ) -> CsrParts: ...
+
+def tfidf_fit(
+    arena: NDArray[uint8], offsets: NDArray[int64], options: TfidfOptions, threads: int, progress: Progress | None
+) -> tuple[TermParts, CsrParts, int]: ...
+def pack_strings(strings: list[str], threads: int) -> tuple[NDArray[uint8], NDArray[int64], int]: ...

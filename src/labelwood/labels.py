@@ -34,7 +34,8 @@ class LabelFeatureConfig:
 def pifa(y: Csr, x: Features, config: LabelFeatureConfig, threads: int, progress: Progress = None) -> Features:
     """Z (L, D) for Y (n, L), X (n, D); rows of unit length, a label without positives gets a zero row."""
     yt = binary(y, config.weighting).transpose()
-    ptr, idx, val, dense = _core.pifa(*yt.parts, *x.parts, config.top or 0, threads, progress)
+    y_ptr, y_idx, y_val, n = yt.parts
+    ptr, idx, val, dense = _core.pifa(y_ptr, y_idx, y_val, n, *x.parts, config.top or 0, threads, progress)
     sparse = Csr(ptr, idx, val, x.sparse_cols) if x.sparse is not None else None
     return Features(sparse, dense if x.dense is not None else None)
 

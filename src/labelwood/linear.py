@@ -67,7 +67,7 @@ class SearchConfig:
     beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
     combiner: PerLevel[str] = setting(
         "l3-hinge",
-        "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or the margin alone (noop)",
+        "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
         choices=COMBINERS,
     )
 
@@ -98,7 +98,7 @@ class LinearLevel:
         child_ptr: NDArray[np.int64], tensors: Mapping[str, NDArray[Any]], sparse_cols: int, dense_cols: int
     ) -> LinearLevel:
         """The inverse of `tensors`, every pointer and index checked: native code reads nothing unchecked."""
-        kinds = {"chunk_ptr": np.int64, "rows": np.int32, "row_ptr": np.int64, "cols": np.uint16}
+        kinds: dict[str, type[Any]] = {"chunk_ptr": np.int64, "rows": np.int32, "row_ptr": np.int64, "cols": np.uint16}
         kinds |= dict.fromkeys(("vals", "bias", "dense"), np.float32)
         for name, kind in kinds.items():
             if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != 1:
@@ -173,35 +173,67 @@ class Place:
 
 
 def train_level(
-    x: Features, costs: Csr, m: Csr, child_ptr: NDArray[np.int64], config: LinearConfig, place: Place, threads: int,
+    x: Features,
+    costs: Csr,
+    m: Csr,
+    child_ptr: NDArray[np.int64],
+    config: LinearConfig,
+    *,
+    place: Place,
+    threads: int,
     progress: Progress = None,
-) -> LinearLevel:  # fmt: skip
+) -> LinearLevel:
     """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1})."""
     t, depth = place.level, place.levels
     cp, cn = config.costs(t, depth)
     arrays = _core.train_level(
-        *x.parts, *costs.transpose().parts[:3], *m.transpose().parts[:3], child_ptr,
-        LOSSES.index(at(config.loss, t, depth, "linear.loss")), cp, cn,
-        at(config.eps, t, depth, "linear.eps"), at(config.max_iter, t, depth, "linear.max_iter"), config.bias,
-        at(config.threshold, t, depth, "linear.threshold"), place.seed, place.tree, t, threads, progress,
-    )  # fmt: skip
+        *x.parts,
+        *costs.transpose().parts[:3],
+        *m.transpose().parts[:3],
+        child_ptr,
+        loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        cp=cp,
+        cn=cn,
+        eps=at(config.eps, t, depth, "linear.eps"),
+        max_iter=at(config.max_iter, t, depth, "linear.max_iter"),
+        bias=config.bias,
+        threshold=at(config.threshold, t, depth, "linear.threshold"),
+        seed=place.seed,
+        tree=place.tree,
+        level=t,
+        threads=threads,
+        progress=progress,
+    )
     return LinearLevel(child_ptr, **arrays)
 
 
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """One search: `keep` nodes of the last level reached, in a tree of `depth`; `names` gives its nodes public ids."""
+
+    config: SearchConfig
+    depth: int
+    keep: int
+    names: NDArray[np.int32] | None = None
+
+
 def search(
-    x: Features, levels: list[LinearLevel], config: SearchConfig, depth: int, keep: int, names: NDArray[np.int32] | None,
-    threads: int, progress: Progress = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
-    """The `keep` best nodes of the last of `levels` (of a tree of `depth`): (ids (n, keep), scores), -1 = none."""
+    x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Progress = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
+    config, depth = what.config, what.depth
     combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(len(levels))]
-    kinds = [0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners]
-    powers = [int(c[1]) if c.endswith("hinge") else 0 for c in combiners]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(len(levels) - 1)]
-    none = np.zeros(0, np.int32)
     return _core.beam_search(
-        *x.parts, [level.native() for level in levels], kinds, powers, [*beams, keep],
-        none if names is None else names, threads, progress,
-    )  # fmt: skip
+        *x.parts,
+        levels=[level.native() for level in levels],
+        combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
+        power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
+        keep=[*beams, what.keep],
+        names=np.zeros(0, np.int32) if what.names is None else what.names,
+        threads=threads,
+        progress=progress,
+    )
 
 
 def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from .config import to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, LabelwoodError, ModelFileError
 from .features import Tfidf
-from .linear import LinearLevel, check_features, search
+from .linear import LinearLevel, Search, check_features, search
 from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
 from .recipes import Recipe, from_plain
@@ -65,10 +66,8 @@ class Model:
             raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
         x = self._features(texts, X, workers, progress)
         with progress.stage("predicting", x.rows, "docs") as tick:
-            ids, scores = search(
-                x, self.levels, self.recipe.search, self.tree.depth, min(int(k), len(self.names)), self.tree.leaves,
-                workers, tick,
-            )  # fmt: skip
+            what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.names)), self.tree.leaves)
+            ids, scores = search(x, self.levels, what, threads=workers, progress=tick)
         return self._append_unseen(ids, scores)
 
     def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Iterator[list[tuple[str, float]]]:
@@ -184,7 +183,7 @@ def _size(meta: dict[str, Any], key: str) -> int:
 
 def _read_labels(tensors: dict[str, NDArray[Any]], expected: object) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     arena, offsets, counts = tensors["names"], tensors["offsets"], tensors["counts"]
-    kinds = (arena.dtype, offsets.dtype, counts.dtype) == (np.uint8, np.int64, np.int64)
+    kinds = arena.dtype == np.uint8 and offsets.dtype == counts.dtype == np.int64
     n = len(offsets) - 1
     if not kinds or n != expected or counts.shape != (n,) or (counts < 0).any():
         raise ModelFileError("the label names do not fit the model.")
@@ -194,7 +193,7 @@ def _read_labels(tensors: dict[str, NDArray[Any]], expected: object) -> tuple[tu
         names = tuple(Texts(arena, offsets))
     except UnicodeDecodeError as error:
         raise ModelFileError("a label name is not valid UTF-8.") from error
-    if any(a >= b for a, b in zip(names, names[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(names)):
         raise ModelFileError("the label names are not sorted and distinct.")
     return names, counts
 
@@ -207,10 +206,10 @@ def _threads(threads: int) -> int:
 
 def as_dataset(
     data: str | Path | Dataset | Sequence[str] | None,
-    labels: object = None,
+    labels: Any = None,
     *,
     X: object = None,
-    relevance: object = None,
+    relevance: Iterable[Sequence[float]] | None = None,
     options: ReadOptions = ReadOptions(),
 ) -> Dataset:
     """Whatever a caller hands over — a path, a Dataset, texts and labels, a matrix and labels — as a Dataset."""

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import limits, shortlist
+from . import limits
 from .config import at, to_dict
 from .data import Dataset
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import pifa
-from .linear import LinearLevel, Place, relevance, search, train_level
+from .labels import binary, pifa
+from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
 from .progress import Progress, Silent
 from .recipes import Recipe
+from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features
 from .tree import Tree, build, up
 from .workspace import Workspace, digest_arrays, digest_plain
@@ -73,13 +75,7 @@ def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
     problem = prepare(data)
     with Workspace(run.work) as space:
         space.begin({"recipe": to_dict(recipe), "data": problem.data_key}, resume=run.resume, overwrite=run.overwrite)
-        tfidf, x, x_key = _features(data, recipe, run, space, problem)
-        tree, tree_key = _tree(problem, x, recipe, run, space, x_key)
-        levels = _levels(problem, x, tree, recipe, run, space, tree_key)
-    return Model(
-        recipe=recipe, names=problem.names, counts=problem.counts, rows=problem.y.rows, tfidf=tfidf,
-        sparse_cols=x.sparse_cols, dense_cols=x.dense_cols, tree=tree, levels=levels,
-    )  # fmt: skip
+        return _Trainer(data, problem, recipe, run, space).train()
 
 
 def prepare(data: Dataset) -> Problem:
@@ -117,82 +113,116 @@ def _positive(y: Csr) -> Csr:
     return Csr(indptr.astype(np.int64), y.indices[keep], y.data[keep], y.cols)
 
 
-def _features(
-    data: Dataset, recipe: Recipe, run: Run, space: Workspace, problem: Problem
-) -> tuple[Tfidf | None, Features, str]:
-    if data.features is not None:
-        return None, data.features, problem.data_key
-    texts = data.texts
-    if texts is None:
-        raise DataError("the data has neither texts nor features.")
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Trainer:
+    """The stages of one run, in order."""
 
-    def make() -> dict[str, NDArray[Any]]:
-        with run.progress.stage("reading words", len(texts), "docs") as tick:
-            tfidf, x = Tfidf.fit(texts, recipe.tfidf, threads=run.workers, progress=tick)
-        return {**tfidf.tensors(), "x.indptr": x.indptr, "x.indices": x.indices, "x.data": x.data}
+    data: Dataset
+    problem: Problem
+    recipe: Recipe
+    run: Run
+    space: Workspace
 
-    stage = space.stage("features", {"data": problem.data_key, "tfidf": to_dict(recipe.tfidf)}, make)
-    state = {name: array for name, array in stage.tensors.items() if not name.startswith("x.")}
-    tfidf = Tfidf.from_tensors(recipe.tfidf, state)
-    t = stage.tensors
-    return tfidf, Features(Csr(t["x.indptr"], t["x.indices"], t["x.data"], tfidf.size)), stage.key
+    def train(self) -> Model:
+        tfidf, x, x_key = self.features()
+        tree, tree_key = self.tree(x, x_key)
+        return Model(
+            recipe=self.recipe,
+            names=self.problem.names,
+            counts=self.problem.counts,
+            rows=self.problem.y.rows,
+            tfidf=tfidf,
+            sparse_cols=x.sparse_cols,
+            dense_cols=x.dense_cols,
+            tree=tree,
+            levels=self.levels(x, tree, tree_key),
+        )
 
+    def features(self) -> tuple[Tfidf | None, Features, str]:
+        """X: the user's own, or tf-idf fitted in one pass over the text."""
+        if self.data.features is not None:
+            return None, self.data.features, self.problem.data_key
+        texts, config = self.data.texts, self.recipe.tfidf
+        if texts is None:
+            raise DataError("the data has neither texts nor features.")
 
-def _tree(problem: Problem, x: Features, recipe: Recipe, run: Run, space: Workspace, x_key: str) -> tuple[Tree, str]:
-    inputs = {
-        "data": problem.data_key, "features": x_key, "labels": to_dict(recipe.labels), "tree": to_dict(recipe.tree),
-        "seed": recipe.seed,
-    }  # fmt: skip
+        def make() -> dict[str, NDArray[Any]]:
+            with self.run.progress.stage("reading words", len(texts), "docs") as tick:
+                tfidf, x = Tfidf.fit(texts, config, threads=self.run.workers, progress=tick)
+            return {**tfidf.tensors(), "x.indptr": x.indptr, "x.indices": x.indices, "x.data": x.data}
 
-    def make() -> dict[str, NDArray[Any]]:
-        rank = np.cumsum(problem.counts > 0) - 1  # labels with positives, numbered without gaps
-        y = problem.y
-        seen = Csr(y.indptr, rank[y.indices].astype(np.int32), y.data, len(problem.seen))
-        with run.progress.stage("label features", seen.cols, "labels") as tick:
-            z = pifa(seen, x, recipe.labels, run.workers, tick)
-        with run.progress.stage("label tree", seen.cols, "labels") as tick:
-            return build(z, problem.seen, recipe.tree, recipe.seed, 0, run.workers, tick).tensors()
+        stage = self.space.stage("features", {"data": self.problem.data_key, "tfidf": to_dict(config)}, make)
+        state = {name: array for name, array in stage.tensors.items() if not name.startswith("x.")}
+        indptr, indices, data = (stage.tensors[f"x.{part}"] for part in ("indptr", "indices", "data"))
+        tfidf = Tfidf.from_tensors(config, state)
+        return tfidf, Features(Csr(indptr, indices, data, tfidf.size)), stage.key
 
-    stage = space.stage("tree", inputs, make)
-    return Tree.from_tensors(dict(stage.tensors), problem.y.cols), stage.key
+    def tree(self, x: Features, x_key: str) -> tuple[Tree, str]:
+        """Label features, then clusters of the labels that have positives."""
+        recipe, run, y = self.recipe, self.run, self.problem.y
 
+        def make() -> dict[str, NDArray[Any]]:
+            rank = np.cumsum(self.problem.counts > 0) - 1  # labels with positives, numbered without gaps
+            seen = Csr(y.indptr, rank[y.indices].astype(np.int32), y.data, len(self.problem.seen))
+            with run.progress.stage("label features", seen.cols, "labels") as tick:
+                z = pifa(seen, x, recipe.labels, run.workers, tick)
+            with run.progress.stage("label tree", seen.cols, "labels") as tick:
+                return build(
+                    z, self.problem.seen, recipe.tree, recipe.seed, threads=run.workers, progress=tick
+                ).tensors()
 
-def _levels(
-    problem: Problem, x: Features, tree: Tree, recipe: Recipe, run: Run, space: Workspace, tree_key: str
-) -> list[LinearLevel]:
-    levels: list[LinearLevel] = []
-    y, key = problem.y, tree_key
-    counts = Csr(y.indptr, y.indices, np.ones(y.nnz, np.float32), y.cols)
-    source = y if recipe.linear.relevance == "given" else counts
-    for t in range(tree.depth):
         inputs = {
-            "above": key, "level": t, "linear": to_dict(recipe.linear), "shortlist": to_dict(recipe.shortlist),
-            "search": to_dict(recipe.search), "seed": recipe.seed,
-        }  # fmt: skip
+            "data": self.problem.data_key,
+            "features": x_key,
+            "labels": to_dict(recipe.labels),
+            "tree": to_dict(recipe.tree),
+            "seed": recipe.seed,
+        }
+        stage = self.space.stage("tree", inputs, make)
+        return Tree.from_tensors(dict(stage.tensors), y.cols), stage.key
 
-        def make(t: int = t) -> dict[str, NDArray[Any]]:
-            m = _shortlist(counts, x, tree, levels, recipe, run, t)
-            costs = relevance(up(source, tree, t), recipe.linear)
-            place = Place(t, tree.depth, recipe.seed)
-            with run.progress.stage(f"level {t + 1} of {tree.depth}", tree.size(t), "blocks") as tick:
-                return train_level(x, costs, m, tree.child_ptrs[t], recipe.linear, place, run.workers, tick).tensors()
+    def levels(self, x: Features, tree: Tree, tree_key: str) -> list[LinearLevel]:
+        """The classifiers, level by level: the negatives of one come from the predictions of those above."""
+        recipe, key = self.recipe, tree_key
+        levels: list[LinearLevel] = []
+        for t in range(tree.depth):
+            inputs = {
+                "above": key,
+                "level": t,
+                "linear": to_dict(recipe.linear),
+                "shortlist": to_dict(recipe.shortlist),
+                "search": to_dict(recipe.search),
+                "seed": recipe.seed,
+            }
+            stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, tree, levels))
+            key = stage.key
+            levels.append(LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols))
+        return levels
 
-        stage = space.stage(f"level-{t + 1}", inputs, make)
-        key = stage.key
-        levels.append(LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols))
-    return levels
+    def level(self, x: Features, tree: Tree, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
+        """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""
+        t, linear, y = len(above), self.recipe.linear, self.problem.y
+        m = self.shortlist(x, tree, above)
+        costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
+        with self.run.progress.stage(f"level {t + 1} of {tree.depth}", tree.size(t), "blocks") as tick:
+            place = Place(t, tree.depth, self.recipe.seed)
+            level = train_level(
+                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, progress=tick
+            )
+        return level.tensors()
 
-
-def _shortlist(y: Csr, x: Features, tree: Tree, levels: list[LinearLevel], recipe: Recipe, run: Run, t: int) -> Csr:
-    """M (n, K_{t-1}) of level t."""
-    if t == 0:
-        return shortlist.all_rows(y.rows)
-    source = at(recipe.shortlist.source, t, tree.depth, "shortlist.source")
-    teacher = up(y, tree, t - 1)
-    if source == "teacher":
-        return teacher
-    width = min(at(recipe.shortlist.width, t, tree.depth, "shortlist.width"), tree.size(t - 1))
-    with run.progress.stage(f"negatives for level {t + 1}", y.rows, "docs") as tick:
-        ids, _ = search(x, levels, recipe.search, tree.depth, width, None, run.workers, tick)
-    predicted = shortlist.from_ids(ids, tree.size(t - 1))
-    return shortlist.union(teacher, predicted) if source == "union" else predicted
+    def shortlist(self, x: Features, tree: Tree, above: list[LinearLevel]) -> Csr:
+        """M (n, K_{t-1}) of the next level."""
+        t, config = len(above), self.recipe.shortlist
+        if t == 0:
+            return all_rows(x.rows)
+        source = at(config.source, t, tree.depth, "shortlist.source")
+        teacher = up(binary(self.problem.y), tree, t - 1)
+        if source == "teacher":
+            return teacher
+        width = min(at(config.width, t, tree.depth, "shortlist.width"), tree.size(t - 1))
+        with self.run.progress.stage(f"negatives for level {t + 1}", x.rows, "docs") as tick:
+            found = Search(self.recipe.search, tree.depth, width)
+            ids, _ = search(x, above, found, threads=self.run.workers, progress=tick)
+        predicted = from_ids(ids, tree.size(t - 1))
+        return union(teacher, predicted) if source == "union" else predicted

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +112,7 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
     """K_1 < … < K_D = labels."""
     if config.levels is not None:
         sizes = config.levels if config.levels[-1] == labels else (*config.levels, labels)
-        if any(a >= b for a, b in zip(sizes, sizes[1:], strict=False)):
+        if any(a >= b for a, b in pairwise(sizes)):
             raise ConfigError(
                 f"tree.levels is {'-'.join(map(str, config.levels))} for {labels} labels with positives; "
                 "sizes must grow from level to level and stay below the number of labels."
@@ -131,8 +132,16 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
         codes //= config.branch
 
 
-def build(z: Features, labels: NDArray[np.int32], config: TreeConfig, seed: int, tree: int, threads: int,
-          progress: Progress = None) -> Tree:  # fmt: skip
+def build(
+    z: Features,
+    labels: NDArray[np.int32],
+    config: TreeConfig,
+    seed: int,
+    tree: int = 0,
+    *,
+    threads: int,
+    progress: Progress = None,
+) -> Tree:
     """Cluster the labels: row i of Z stands for labels[i]. `tree` numbers the trees of an ensemble."""
     sizes = level_sizes(len(labels), config)
     if len(sizes) > limits.MAX_LEVELS:
