@@ -10,6 +10,7 @@ import pytest
 
 import labelwood as lw
 import reference_metrics
+from labelwood import bootstrap
 from labelwood.bootstrap import RowScores
 from labelwood.metrics import (
     Evaluation,
@@ -243,6 +244,13 @@ def test_resamples_divide_resampled_sums():
     assert (found.difference, found.high) == (50.0, 50.0)
 
 
+def test_resampling_in_blocks_changes_nothing(monkeypatch):
+    values = np.random.default_rng(5).random(100)
+    whole = compare(values, values[::-1] ** 2, resamples=50)
+    monkeypatch.setattr(bootstrap, "_BLOCK", 700)  # seven resamples at a time
+    assert compare(values, values[::-1] ** 2, resamples=50) == whole
+
+
 def test_paired_comparison_sees_what_two_intervals_cannot():
     rng = np.random.default_rng(1)
     base = (rng.random(500) < 0.5).astype(float)
@@ -308,8 +316,17 @@ def test_wrong_counts_and_settings_are_refused():
         compare(np.ones(3), np.ones(4))
     with pytest.raises(lw.DataError, match="finite"):
         compare(np.array([1.0, np.nan]), np.ones(2))
+    with pytest.raises(lw.DataError, match="1 bottoms"):
+        compare(RowScores(np.ones(2), np.ones(1)), np.ones(2))
+    with pytest.raises(lw.DataError, match="not an array"):
+        run([[1], [1, 2]])
     with pytest.raises(lw.ConfigError, match="n_train"):
         run(n_train=0)
+    with pytest.raises(lw.ConfigError, match="nan"):
+        inverse_propensity(np.ones(2), 50, float("nan"))
+    for wrong in ({"resamples": 0}, {"seed": -1}, {"level": 100.0}):
+        with pytest.raises(lw.ConfigError, match="allowed are"):
+            compare(np.ones(3), np.ones(3), **wrong)
     for wrong in ({"unseen": "skip"}, {"ks": (0,)}, {"ks": ()}, {"b": 0.0}, {"level": 100.0}, {"bootstrap": -1}):
         with pytest.raises(lw.ConfigError, match=f"metrics.{next(iter(wrong))}"):
             run(**wrong)

@@ -1,4 +1,4 @@
-"""Writes the table of limits in docs/guarantees.md from src/labelwood/limits.py: `python tools/limits_table.py`.
+"""Writes the limits of src/labelwood/limits.py into docs/guarantees.md: `.venv/bin/python tools/limits_table.py`.
 
 A limit's meaning is the comment on its line. tests/test_guarantees.py fails when the two files disagree.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from labelwood import limits
+
 ROOT = Path(__file__).resolve().parents[1]
-LIMITS = ROOT / "src/labelwood/limits.py"
 DOC = ROOT / "docs/guarantees.md"
 BEGIN, END = "<!-- limits: written by tools/limits_table.py -->", "<!-- end of limits -->"
 LINE = re.compile(r"(?P<name>[A-Z_0-9]+): Final = (?P<formula>[^#\n]+?) *(?:# (?P<what>.*))?$", re.MULTILINE)
@@ -17,13 +18,11 @@ LINE = re.compile(r"(?P<name>[A-Z_0-9]+): Final = (?P<formula>[^#\n]+?) *(?:# (?
 
 def table() -> str:
     """The table in Markdown."""
-    values: dict[str, int] = {}
-    exec(compile(LIMITS.read_text(encoding="utf-8"), str(LIMITS), "exec"), values)
     rows = ["| limit | value | of what |", "|---|---|---|"]
-    for found in LINE.finditer(LIMITS.read_text(encoding="utf-8")):
+    for found in LINE.finditer(Path(limits.__file__).read_text(encoding="utf-8")):
         name = found["name"]
         what = found["what"] or name.removeprefix("MAX_").replace("_", " ").lower()
-        rows.append(f"| `{name}` | {values[name]:,} | {what} |")
+        rows.append(f"| `{name}` | {getattr(limits, name):,} | {what} |")
     return "\n".join(rows)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from .errors import ConfigError, DataError
 
 Floats = NDArray[np.float64]
 _BLOCK = 4_000_000  # weights held at once (32 MB)
@@ -61,6 +61,10 @@ def compare(
 
     A plain array (n,) is a metric that is averaged over rows; values are fractions, the result is in percent.
     """
+    if resamples < 1 or seed < 0 or not 0 < level < 100:
+        raise ConfigError(
+            f"resamples, seed and level are {resamples}, {seed} and {level}; allowed are ≥ 1, ≥ 0 and 0 < level < 100."
+        )
     first, second = _scores(a, "a"), _scores(b, "b")
     if len(first.top) != len(second.top):
         raise DataError(f"a has {len(first.top)} rows but b {len(second.top)}; compare the same documents.")
@@ -71,12 +75,23 @@ def compare(
 
 def _scores(values: RowScores | Floats, name: str) -> RowScores:
     if isinstance(values, RowScores):
-        return values
-    array = np.asarray(values)
+        scores = RowScores(_column(values.top, name), _column(values.bottom, name))
+    else:
+        top = _column(values, name)
+        scores = RowScores(top, np.ones_like(top))
+    if len(scores.top) != len(scores.bottom):
+        raise DataError(f"{name} has {len(scores.top)} tops but {len(scores.bottom)} bottoms; each row needs both.")
+    return scores
+
+
+def _column(values: Floats, name: str) -> Floats:
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} is not an array: {error}") from error
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "fiub" or not np.isfinite(array).all():
         raise DataError(f"{name} must be one finite number per row, but is {array.dtype} of shape {array.shape}.")
-    top = array.astype(np.float64)
-    return RowScores(top, np.ones_like(top))
+    return array.astype(np.float64)
 
 
 def _resampled(scores: Sequence[RowScores], resamples: int, seed: int) -> Floats:

@@ -129,8 +129,10 @@ def inverse_propensity(counts: NDArray[Any], n_train: int, a: float = 0.55, b: f
     The formula falls below 1 for fewer than 3 rows; a propensity is a probability, so q is 1 there.
     """
     counts = _checked_counts(counts)
-    if n_train < 1 or a < 0 or b <= 0:
-        raise ConfigError(f"propensities need n_train ≥ 1, a ≥ 0 and b > 0, but they are {n_train}, {a} and {b}.")
+    if not (1 <= n_train <= limits.MAX_INDEX and 0 <= a <= 10 and 0 < b <= 1000):
+        raise ConfigError(
+            f"n_train, a and b are {n_train}, {a} and {b}; allowed are 1 ≤ n_train < 2^31, 0 ≤ a ≤ 10 and 0 < b ≤ 1000."
+        )
     c = max(0.0, float(np.log(n_train)) - 1.0) * (b + 1.0) ** a
     q: Floats = 1.0 + c * (counts + b) ** -a
     return q
@@ -279,7 +281,7 @@ def _row_of_entry(matrix: Csr) -> NDArray[np.int64]:
 
 
 def _checked_counts(counts: NDArray[Any]) -> Floats:
-    array = np.asarray(counts)
+    array = _array(counts, "label counts")
     if array.ndim != 1 or array.dtype.kind not in "fiu":
         raise DataError(f"label counts must be one number per label, but are {array.dtype} of shape {array.shape}.")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
@@ -290,7 +292,7 @@ def _checked_counts(counts: NDArray[Any]) -> Floats:
 
 def _checked_predictions(predicted: Ints, truth: Csr, labels: int, k: int) -> NDArray[np.int64]:
     """A copy (n, k), padded with -1 or cut; every id in -1..labels-1 and at most once in a row."""
-    array = np.asarray(predicted)
+    array = _array(predicted, "predictions")
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise DataError(f"predictions must be label ids (rows, k), but are {array.dtype} of shape {array.shape}.")
     if len(array) != truth.rows or truth.rows == 0 or truth.cols < labels:
@@ -304,6 +306,13 @@ def _checked_predictions(predicted: Ints, truth: Csr, labels: int, k: int) -> ND
     ids = np.full((len(array), k), -1, np.int64)
     ids[:, : array.shape[1]] = array[:, :k]
     return ids
+
+
+def _array(values: object, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} are not an array: {error}") from error
 
 
 def _refuse_first(bad: NDArray[np.bool_], array: Ints, why: str) -> None:
