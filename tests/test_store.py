@@ -305,9 +305,7 @@ def test_no_model_there(tmp_path):
 def test_loading_runs_no_code_and_opens_no_socket(model):
     script = f"""
         import sys
-        from labelwood import limits, store
-        store.load({str(model)!r})
-        limits.DIGEST_BLOCK = 4096
+        from labelwood import store
         seen = []
         sys.addaudithook(lambda event, args: seen.append(event))
         store.load({str(model)!r})
@@ -315,7 +313,7 @@ def test_loading_runs_no_code_and_opens_no_socket(model):
         print(seen)
         bad = ("exec", "compile", "import", "subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn",
                "socket", "pickle", "marshal", "ctypes", "code.", "cpython")
-        assert "open" in seen or "os.open" in seen or "mmap.__new__" in seen, seen
+        assert "mmap.__new__" in seen, seen
         sys.exit(any(event.startswith(bad) for event in seen))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
@@ -356,7 +354,7 @@ def test_a_fault_at_every_step_of_replacing_a_model(tmp_path):
             store.save(folder, {"is": "new"}, changed())
         assert content(folder) == wanted, what
 
-    assert every_step(prepare, lambda: store.save(folder, {"is": "new"}, changed()), check) > 400
+    assert every_step(prepare, lambda: store.save(folder, {"is": "new"}, changed()), check) > 350
 
 
 def test_a_fault_at_every_step_of_a_first_save(tmp_path):

@@ -39,7 +39,7 @@ def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
     return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ARRAYS)
 def test_the_package_writes_and_reads_the_same_bytes(tensors):
     data = encode(tensors)
