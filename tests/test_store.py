@@ -449,6 +449,14 @@ def test_a_file_size_limit(tmp_path):
     assert len(content(tmp_path / "m")) == 2
 
 
+def test_the_order_of_system_calls(tmp_path):
+    io = FaultyIo()
+    with installed(io):
+        disk.publish(tmp_path / "file", [b"some ", memoryview(b"bytes")])
+    assert (tmp_path / "file").read_bytes() == b"some bytes"
+    assert io.log == ["open", "write", "write", "fsync", "close", "rename", "open", "fsync", "close"]
+
+
 def test_overwriting_must_be_allowed(model):
     before = content(model)
     with pytest.raises(ConfigError, match="choose another folder, or allow overwriting"):
