@@ -144,6 +144,8 @@ class LabelTable:
 
 def check_label(name: object) -> str:
     """A label as text: str or int (kept as its digits), not empty, not too long."""
+    if isinstance(name, str) and name.isascii() and len(name) <= limits.MAX_LABEL_BYTES and name.strip():
+        return name  # nearly all of them; the rest is for the others
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise DataError(f"a label must be text or a whole number, but is {type(name).__name__}.")
     try:

@@ -27,7 +27,7 @@ class Fields:
     labels: str | None
     id: str | None
     relevance: str | None
-    need_labels: bool
+    required: tuple[str, ...]  # those of them that every record must have
 
     @staticmethod
     def choose(found: Collection[str], options: ReadOptions, need_labels: bool) -> Fields:
@@ -36,17 +36,12 @@ class Fields:
         if not text:
             raise _missing("text", found)
         ident = options.id or next((name for name in _IDS if name in found), None)
-        need = need_labels and options.labels is not None
-        fields = Fields(text, options.labels, ident, options.relevance, need)
-        for name in fields.required:
+        named = (*text, ident, options.labels if need_labels else None)
+        required = tuple(name for name in named if name is not None)
+        for name in required:
             if name not in found:
                 raise _missing(name, found)
-        return fields
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        named = (*self.text, self.id, self.labels if self.need_labels else None)
-        return tuple(name for name in named if name is not None)
+        return Fields(text, options.labels, ident, options.relevance, required)
 
     def row(self, record: Mapping[str, Any], log: Log) -> Row:
         """One record; its values are text (str, or bytes still to be checked), numbers, lists or None."""
@@ -55,7 +50,7 @@ class Fields:
                 raise _missing(name, record)
         parts = [text_of(record[name], name, log) for name in self.text]
         labels = None if self.labels is None else labels_of(record.get(self.labels), self.labels)
-        if labels is None and self.need_labels:
+        if labels is None and self.labels in self.required:
             raise DataError("the labels are null; write [] for a document without any.", field=self.labels)
         ident = None if self.id is None else id_of(record[self.id], self.id)
         text = parts[0] if len(parts) == 1 else b"\n".join(parts)
@@ -91,7 +86,7 @@ def labels_of(value: object, field: str) -> list[str] | None:
         return None
     if isinstance(value, str | int) and not isinstance(value, bool):
         value = [value]
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+    if not isinstance(value, list) and (not isinstance(value, Iterable) or isinstance(value, Mapping | bytes)):
         raise DataError(f"the labels must be a list of strings or whole numbers, but are {_kind(value)}.", field=field)
     try:
         return [check_label(label) for label in value]

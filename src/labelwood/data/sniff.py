@@ -17,7 +17,7 @@ _LINES = (  # the first that matches the first line; csv and tsv come last becau
     ("jsonl", re.compile(rb"\s*\{")),
     ("xmc", re.compile(rb"\s*\d+\s+\d+\s+\d+\s*\Z")),
     ("xmc-pair", re.compile(rb"\s*\d+\s+\d+\s*\Z")),
-    ("fasttext", re.compile(rb"(?s)(.*\s)?__label__\S")),
+    ("fasttext", re.compile(rb"\s*__label__\S")),
     ("annif", re.compile(rb"[^\t]*\t\s*<[^<>\s]+>(\s+<[^<>\s]+>)*\s*\Z")),
     ("tsv", re.compile(rb"[^,\t]*\t")),
     ("csv", re.compile(rb"[^\n]*[,;]|\s*\"?(text|title|content)\"?\s*\Z")),

@@ -26,6 +26,7 @@ BOM = b"\xef\xbb\xbf"
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 _BUFFER = 2**18
 _PEEK_LINES = 1000
+_LIMIT = limits.MAX_LINE_BYTES + 1
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
@@ -46,7 +47,10 @@ class Source:
         self._raw = _open(path)
         self.size = 0 if str(path) == "-" else Path(path).stat().st_size
         self._ours = str(path) != "-"
-        self.magic = self._attempt(lambda: bytes(self._raw.peek(6)[:6]))
+        try:
+            self.magic = bytes(self._raw.peek(6)[:6])
+        except OSError as error:
+            raise self._unreadable(error) from error
         self._stream = _decompressed(self._raw, self.magic)
 
     def __enter__(self) -> Source:
@@ -71,7 +75,7 @@ class Source:
             if self.line == 0 and line.startswith(BOM):
                 line = line[len(BOM) :]
             self.line += 1
-            if len(line) > limits.MAX_LINE_BYTES:
+            if len(line) == _LIMIT:
                 raise self.error(f"the line is longer than {limits.MAX_LINE_BYTES} bytes; is this a text file?")
         return line
 
@@ -96,19 +100,16 @@ class Source:
         return DataError(message, file=self.name, **({"line": self.line or None} | place))
 
     def _next(self) -> bytes:
-        return self._attempt(lambda: self._stream.readline(limits.MAX_LINE_BYTES + 1))
-
-    def _attempt(self, read: Any) -> bytes:
         try:
-            return cast(bytes, read())
-        except _DAMAGED as error:
-            raise DataError(
-                f"the compressed data is cut off or damaged ({error}); fetch or write the file again.",
-                file=self.name,
-                line=self.line + len(self._head) + 1,
-            ) from error
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror or error}.", file=self.name) from error
+            return self._stream.readline(_LIMIT)
+        except (*_DAMAGED, OSError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> DataError:
+        if isinstance(error, _DAMAGED):
+            what = f"the compressed data is cut off or damaged ({error}); fetch or write the file again."
+            return DataError(what, file=self.name, line=self.line + len(self._head) + 1)
+        return DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}.", file=self.name)
 
 
 def beside(folder: Path, *names: str) -> Path | None:
