@@ -67,7 +67,7 @@ class ReadReport:
 
     rows: int = 0
     skipped: int = 0  # bad lines left out (on_bad="skip")
-    replaced: int = 0  # lines whose bad bytes were replaced (on_bad="replace")
+    replaced: int = 0  # lines or cells whose bad bytes were replaced (on_bad="replace")
     duplicate_labels: int = 0  # label repeats within a row, merged
     no_labels: int = 0  # rows without any label
     examples: tuple[str, ...] = ()  # messages of the first bad lines

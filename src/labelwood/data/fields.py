@@ -17,6 +17,7 @@ from .rows import Log, Row
 _TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
 _IDS = ("id", "uid")
 _LARGEST = float(np.finfo(np.float32).max)
+_SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,13 +102,20 @@ def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str
     if not isinstance(value, list) or len(value) != len(labels):
         count = f"{len(value)} numbers" if isinstance(value, list) else _kind(value)
         raise DataError(f"{len(labels)} labels need {len(labels)} relevances, but there are {count}.", field=field)
-    for number in value:
-        good = isinstance(number, int | float) and not isinstance(number, bool)
-        if not good or not (math.isfinite(number) and 0 <= number <= _LARGEST):
-            shown = repr(number)[:40]
-            raise DataError(f"a relevance must be a finite number, not below 0, but is {shown}.", field=field)
-    kept = [(label, float(number)) for label, number in zip(labels, value, strict=True) if number > 0]
+    numbers = [_relevance(number, field) for number in value]
+    kept = [(label, number) for label, number in zip(labels, numbers, strict=True) if number >= _SMALLEST]
     return [label for label, _ in kept], [number for _, number in kept]
+
+
+def _relevance(value: object, field: str) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not 0 <= number <= _LARGEST:
+        seen = repr(value) if isinstance(value, float) else _kind(value)
+        raise DataError(f"a relevance must be a number from 0 to {_LARGEST:.3g}, but is {seen}.", field=field)
+    return number
 
 
 def id_of(value: object, field: str) -> str:

@@ -15,6 +15,7 @@ from ..errors import DataError
 from . import strictjson
 from .dataset import check_label
 from .rows import Log
+from .sniff import first_line
 from .source import Source
 
 _ID_KEYS = ("id", "uid", "uri", "label_id", "concept_id")
@@ -41,7 +42,7 @@ Pair = tuple[int | None, Any, Any]  # line, id, text
 
 
 def _pairs(source: Source) -> Iterator[Pair]:
-    first = source.peek()
+    first = first_line(source)
     if first.lstrip().startswith(b"{"):
         return _from_json(source)
     return _from_table(source, "\t" if b"\t" in first else ",")

@@ -46,12 +46,14 @@ def load_npz(path: Path) -> Csr:
     try:
         with np.load(path, allow_pickle=False) as file:
             kind = file["format"].item()
+            if kind not in {b"csr", "csr"}:
+                raise DataError(f"expected a CSR matrix, but its format is {kind!r}.")
             parts = tuple(np.asarray(file[name]) for name in ("data", "indices", "indptr"))
             shape: Any = tuple(int(size) for size in file["shape"])
-        if kind not in {b"csr", "csr"}:
-            raise DataError(f"expected a CSR matrix, but its format is {kind!r}.", file=path)
         if len(shape) != 2 or any(part.ndim != 1 for part in parts) or any(p.dtype.kind not in "iu" for p in parts[1:]):
-            raise DataError("expected the three arrays of a CSR matrix.", file=path)
+            raise DataError("expected the three arrays of a CSR matrix.")
+        if len(parts[2]) != shape[0] + 1:
+            raise DataError(f"expected {shape[0] + 1} row pointers, but there are {len(parts[2])}.")
         matrix = sparse.csr_matrix(shape, dtype=parts[0].dtype)
         matrix.data, matrix.indices, matrix.indptr = parts  # not through the constructor: as_csr does the checking
         return as_csr(matrix, path.name)

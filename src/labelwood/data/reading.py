@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from os import PathLike
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from .options import ReadOptions
 from .rows import Log, Row
 from .source import Source, beside
@@ -16,6 +17,8 @@ class Reading:
     """One pass over one input. A reader is a function Reading → rows; it sets `width` if it makes features."""
 
     def __init__(self, path: str | Path, options: ReadOptions, *, need_labels: bool) -> None:
+        if not isinstance(path, str | PathLike):
+            raise ConfigError(f"the input must be a path, or '-' for standard input, but is {type(path).__name__}.")
         self.path, self.options = path, options
         self.need_labels = need_labels and options.labels is not None
         self.want_labels = options.labels is not None

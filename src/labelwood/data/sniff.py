@@ -46,13 +46,19 @@ def sniff_source(source: Source) -> str:
     """From the first line that is not blank, which stays to be read."""
     if source.magic.startswith(b"PAR1"):
         return "parquet"
-    if not source.magic:
-        raise DataError("the file is empty.", file=source.name)
-    line = source.peek()
-    if not line:
-        raise DataError("the file holds only blank lines.", file=source.name)
+    line = first_line(source)
     for name, pattern in _LINES:
         if pattern.match(line):
             return name
     seen = line[:60].decode(errors="replace").rstrip()
     raise DataError(f"the format is not known from the first line {seen!r}; {_WAY_OUT}", file=source.name)
+
+
+def first_line(source: Source) -> bytes:
+    """The first line that is not blank; a file without one is an error in every format."""
+    if not source.magic:
+        raise DataError("the file is empty.", file=source.name)
+    line = source.peek()
+    if not line:
+        raise DataError("the file holds only blank lines.", file=source.name)
+    return line

@@ -25,7 +25,7 @@ from ..errors import DataError
 BOM = b"\xef\xbb\xbf"
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 _BUFFER = 2**18
-_PEEK_LINES = 1000
+_PEEK_LINES = 2**20
 _LIMIT = limits.MAX_LINE_BYTES + 1
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
@@ -50,6 +50,7 @@ class Source:
         try:
             self.magic = bytes(self._raw.peek(6)[:6])
         except OSError as error:
+            self._raw.close()
             raise self._unreadable(error) from error
         self._stream = _decompressed(self._raw, self.magic)
 
@@ -66,7 +67,7 @@ class Source:
 
     def position(self) -> int:
         """Bytes of the file (compressed, if it is) consumed so far: the measure of progress."""
-        return self._raw.tell() if self._ours else 0
+        return self._raw.tell() if self.size else 0  # a pipe has no size, and no position
 
     def readline(self) -> bytes:
         """The next line with its line end, b"" at the end. A byte order mark at the start is dropped."""

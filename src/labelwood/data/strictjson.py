@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from ..errors import DataError
 
 _LARGE = 2**20
-_WORDS = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity', re.DOTALL)
+_WORDS = re.compile(r'"(?:[^"\\]++|\\.)*+"|NaN|-?Infinity', re.DOTALL)
 
 
 def loads(raw: bytes, *, lean: bool = False) -> Any:
@@ -29,7 +29,10 @@ def loads(raw: bytes, *, lean: bool = False) -> Any:
     except _Twice as error:
         raise DataError(f"the key {error.args[0]!r} stands twice in one object.") from error
     except json.JSONDecodeError as error:
-        raise DataError(f"not valid JSON: {error.msg}.", column=error.pos + 1) from error
+        column = (
+            min(error.pos, len(error.doc.rstrip())) + 1
+        )  # what is missing at the end is missing before the line feed
+        raise DataError(f"not valid JSON: {error.msg}.", column=column) from error
     except RecursionError as error:
         raise DataError("the JSON is nested too deeply.") from error
     except ValueError as error:  # a whole number of thousands of digits

@@ -62,7 +62,7 @@ def _records(reading: Reading, source: Source, delimiter: str) -> Iterator[tuple
             continue
         if cells is None:
             return
-        if any(cells) and not (len(cells) == 1 and cells[0].isspace()):
+        if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells
         del cells
 
