@@ -90,6 +90,9 @@ def test_standard_input(monkeypatch, kind, has_peek):
     Stdin.buffer = io.BytesIO(b"{")
     with pytest.raises(lw.DataError, match="standard input, line 1, column 2: not valid JSON"):
         read("-")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("{"))
+    with pytest.raises(lw.DataError, match="bytes are needed"):
+        read("-")
 
 
 def test_a_pipe_has_no_size_but_can_be_read(tmp_path):
@@ -205,7 +208,7 @@ def test_parquet_needs_a_file(tmp_path, monkeypatch):
 def test_unknown_formats_say_what_there_is(tmp_path, content):
     path = tmp_path / "d"
     path.write_bytes(content)
-    with pytest.raises(lw.DataError, match="not known from the first line .* jsonl, csv, tsv"):
+    with pytest.raises(lw.DataError, match=r"not known from the first line .*\(jsonl, csv, tsv"):
         sniff(path)
 
 

@@ -61,9 +61,11 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        if self._ours:  # standard input belongs to the program
+        if self._ours:
             self._stream.close()
             self._raw.close()
+        elif self._raw is not getattr(sys.stdin, "buffer", None):
+            self._raw.detach()  # our buffer over standard input, which itself belongs to the program
 
     def position(self) -> int:
         """Bytes of the file (compressed, if it is) consumed so far: the measure of progress."""
@@ -126,7 +128,9 @@ def _content(line: bytes) -> bytes:
 
 def _open(path: str | Path) -> io.BufferedReader:
     if str(path) == "-":
-        stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+        stream: Any = getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise DataError("it is closed, or gives text where bytes are needed.", file="standard input")
         return cast(io.BufferedReader, stream) if hasattr(stream, "peek") else io.BufferedReader(stream)
     try:
         return cast(io.BufferedReader, Path(path).open("rb", buffering=_BUFFER))
