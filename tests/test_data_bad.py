@@ -54,6 +54,7 @@ BAD = [
     ("csv", b"text,labels\nt,\"['a', 'b']\"\n", 2, None, "labels", "looks like a list but is not valid JSON"),
     ("csv", b"text,labels\nt\xff,a\n", 2, 2, "text", "byte 0xff"),
     ("csv", b"text,labels\nt,a\xff\n", 2, 2, "labels", "byte 0xff"),
+    ("csv", b"te\xffxt,labels\n", 1, 3, None, "byte 0xff"),
     ("csv", b"text,text\n", 1, None, None, "two columns are named 'text'"),
     ("csv", b"\ntext,tags\na,b\n", 2, None, "labels", "fields found: 'text', 'tags'"),
     ("fasttext", b"__label__a t\nt __label__ u\n", 2, 3, None, "a label is empty"),

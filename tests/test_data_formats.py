@@ -115,6 +115,20 @@ def test_parquet(tmp_path, labels):
     assert [len(part) for part in stream(tmp_path / "d", block=1)] == [1, 1]
 
 
+def test_bad_bytes_in_parquet_have_their_row(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    text = pa.array([b"a", b"b\xff"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": text, "labels": [["x"], ["y"]]}), tmp_path / "d")
+    with pytest.raises(lw.DataError, match="row 1, field text: byte 0xff"):
+        read(tmp_path / "d")
+    assert list(read(tmp_path / "d", ReadOptions(on_bad="replace")).texts) == ["a", "b\ufffd"]
+    found = read(tmp_path / "d", ReadOptions(on_bad="skip"))
+    assert (found.names, found.report.skipped) == (("x",), 1)
+    pq.write_table(pa.table({"text": ["a"], "labels": text[1:]}), tmp_path / "d")
+    with pytest.raises(lw.DataError, match="not valid UTF-8"):
+        read(tmp_path / "d")
+
+
 def test_fasttext_labels_may_stand_anywhere(tmp_path):
     lines = "__label__b __label__a red apple\n\nred __label__c apple x__label__d\r\nno label\n__label__é\n"
     path = put(tmp_path / "d", lines)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import labelwood as lw
-from labelwood.data import from_lists, from_matrix, read_label_texts
+from labelwood.data import from_lists, from_matrix, read_label_texts, read_names
 
 
 def rows(dataset):
@@ -98,6 +98,15 @@ def test_features_with_lists_of_labels():
     assert (found.features.sparse_cols, found.features.dense_cols) == (2, 3)
     assert rows(found) == [{"b": 1}, {"a": 1, "b": 1}]
     assert from_matrix(np.eye(2)).labels is None
+
+
+def test_names(tmp_path):
+    path = tmp_path / "names"
+    path.write_bytes("\ufeffzwei é\r\na b\n".encode())
+    assert read_names(path) == ("zwei é", "a b")
+    path.write_bytes(b"a\n\xff\n")
+    with pytest.raises(lw.DataError, match="line 2, column 1: byte 0xff"):
+        read_names(path)
 
 
 LABEL_FILES = [

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from labelwood.data import ReadOptions, from_lists, read, stream
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-label = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1, max_size=8).filter(str.strip)
+label = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=8).filter(
+    str.strip
+)
 documents = st.lists(st.tuples(text, st.lists(label, max_size=4)), min_size=1, max_size=6)
 many = settings(max_examples=300, deadline=None)
 

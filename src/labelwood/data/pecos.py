@@ -13,11 +13,11 @@ import numpy as np
 
 from ..errors import DataError
 from ..sparse import Csr, as_csr
-from .dataset import check_label
 from .fields import weighted
+from .label_texts import read_names
 from .reading import Reading, without_end
-from .rows import Log, Row
-from .source import Source, beside
+from .rows import Row
+from .source import beside
 
 
 def rows(reading: Reading) -> Iterator[Row]:
@@ -96,18 +96,8 @@ def _names(reading: Reading, labels: Csr | None) -> tuple[str, ...]:
     place = beside(reading.folder(), "output-items.txt")
     if labels is None or place is None:
         return ()
-    with Source(place) as source:
-        names: dict[str, int] = {}
-        for raw in source.lines():
-            try:
-                name = check_label(Log().utf8(without_end(raw)).decode())
-            except DataError as error:
-                raise error.at(file=source.name, line=source.line) from error
-            if names.setdefault(name, source.line) != source.line:
-                raise source.error(
-                    f"the name {name!r} stood at line {names[name]} before; labels need names of their own."
-                )
+    names = read_names(place)
     if len(names) != labels.cols:
         raise DataError(f"there are {len(names)} names, but the labels have {labels.cols} columns.", file=place)
-    reading.names = tuple(names)
-    return reading.names
+    reading.names = names
+    return names

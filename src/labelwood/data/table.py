@@ -34,8 +34,8 @@ def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
     source, log = reading.main(), reading.log
     records = _records(reading, source, delimiter)
     line, header = next(records, (1, []))
-    names = [log.utf8(cell.encode("latin-1")).decode().strip() for cell in header]
     try:
+        names = [log.utf8(cell.encode("latin-1")).decode().strip() for cell in header]
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=line) from error
