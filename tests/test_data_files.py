@@ -163,10 +163,11 @@ def test_what_cannot_be_opened(tmp_path):
         read(tmp_path, ReadOptions(format="jsonl"))
     with pytest.raises(lw.DataError, match=r"the folder is of no known format \(pecos: X.trn.txt"):
         read(tmp_path)
-    with pytest.raises(lw.DataError, match="does not exist; the pecos format is a folder"):
+    with pytest.raises(lw.DataError, match="there is no such folder; the pecos format is one"):
         read(tmp_path / "nothing", ReadOptions(format="pecos"))
-    with pytest.raises(lw.DataError, match="cannot be opened"):
-        read("a\x00b")
+    for path in ("a\x00b", "a" * 5000):
+        with pytest.raises(lw.DataError, match="cannot be opened"):
+            read(path)
     with pytest.raises(lw.ConfigError, match="must be a path"):
         read(7)
     with pytest.raises(lw.DataError, match=r"no train_raw_texts.txt or train_texts.txt"):
@@ -204,7 +205,7 @@ def test_parquet_needs_a_file(tmp_path, monkeypatch):
         read(path)
 
 
-@pytest.mark.parametrize("content", [b"plain words\n", b"\x89PNG\r\n", b"[1]\n", b"12\n"])
+@pytest.mark.parametrize("content", [b"plain words\n", b"\x89PNG\r\n", b"12\n"])
 def test_unknown_formats_say_what_there_is(tmp_path, content):
     path = tmp_path / "d"
     path.write_bytes(content)
@@ -234,6 +235,13 @@ def test_sniffing(tmp_path, first, kind):
     assert sniff(path) == kind
 
 
+def test_a_json_array_is_told_apart(tmp_path):
+    path = tmp_path / "d"
+    path.write_text('[{"text": "a"}]')
+    with pytest.raises(lw.DataError, match="JSON array; write one JSON object per line"):
+        read(path)
+
+
 def test_a_line_longer_than_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr("labelwood.data.source._LIMIT", 101)
     path = tmp_path / "d"
@@ -258,5 +266,8 @@ def test_options_are_checked():
         ReadOptions(labels=3)
     with pytest.raises(lw.ConfigError, match="block must be at least 1"):
         next(stream("-", block=0))
+    with pytest.raises(lw.ConfigError, match="text must be the name of a field"):
+        ReadOptions(text=5)
+    assert ReadOptions(text=["title"]).text == ("title",)
     assert ReadOptions(text="title").text == ("title",)
     assert lw.config.from_dict(ReadOptions, lw.config.to_dict(ReadOptions())) == ReadOptions()

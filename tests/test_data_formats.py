@@ -87,6 +87,11 @@ def test_a_label_of_relevance_zero_is_left_out_and_repeats_are_summed(tmp_path):
     assert read(table, ReadOptions(relevance="r")).labels.data.tolist() == [1.5]
 
 
+def test_a_field_may_be_text_and_id(tmp_path):
+    path = put(tmp_path / "c", "name,labels\né,a\n")
+    assert facts(read(path, ReadOptions(text="name", id="name"))) == (["é"], [["a"]], ("é",))
+
+
 def test_csv_fields_with_quotes_line_feeds_and_more_than_128_kb(tmp_path):
     long = "w " * 100_000
     path = put(tmp_path / "d.csv", f'text,labels\r\n"a ""b"",\r\nc",x\r\n{long},y\r\n')
@@ -125,7 +130,7 @@ def test_bad_bytes_in_parquet_have_their_row(tmp_path):
     found = read(tmp_path / "d", ReadOptions(on_bad="skip"))
     assert (found.names, found.report.skipped) == (("x",), 1)
     pq.write_table(pa.table({"text": ["a"], "labels": text[1:]}), tmp_path / "d")
-    with pytest.raises(lw.DataError, match="not valid UTF-8"):
+    with pytest.raises(lw.DataError, match="can't decode byte 0xff"):
         read(tmp_path / "d")
 
 

@@ -114,15 +114,13 @@ class LabelTable:
 
     def add(self, labels: Sequence[str], relevance: Sequence[float] | None = None) -> None:
         """One row. Repeats within it are merged (relevances summed); names are checked by the caller."""
-        row: dict[int, float] = {}
-        for position, name in enumerate(labels):
-            number = self._ids.setdefault(name, len(self._ids))
-            value = 1.0 if relevance is None else relevance[position]
-            if number in row:
-                self.duplicates += 1
-                row[number] += value if relevance is not None else 0.0
-            else:
-                row[number] = value
+        ids = self._ids
+        numbers = [ids.setdefault(name, len(ids)) for name in labels]
+        row = dict.fromkeys(numbers, 1.0 if relevance is None else 0.0)
+        if relevance is not None:
+            for number, value in zip(numbers, relevance, strict=True):
+                row[number] += value
+        self.duplicates += len(numbers) - len(row)
         self._flat.extend(row)
         self._values.extend(row.values())
         self._counts.append(len(row))

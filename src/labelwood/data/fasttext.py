@@ -38,4 +38,4 @@ def _label(line: bytes, at: int, stop: int) -> str:
     try:
         return check_label(line[at + len(PREFIX) : stop].decode())
     except DataError as error:
-        raise DataError(error.message, column=len(line[:at].decode()) + 1) from error
+        raise error.at(column=len(line[:at].decode()) + 1) from error

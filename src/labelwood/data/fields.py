@@ -75,7 +75,7 @@ def text_of(value: object, field: str, log: Log) -> bytes:
         try:
             return log.utf8(value)
         except DataError as error:
-            raise DataError(error.message, column=error.column, field=field) from error
+            raise error.at(field=field) from error
     if value is None:
         return b""
     raise DataError(f"the text must be a string, but is {_kind(value)}.", field=field)
@@ -92,7 +92,7 @@ def labels_of(value: object, field: str) -> list[str] | None:
     try:
         return [check_label(label) for label in value]
     except DataError as error:
-        raise DataError(error.message, field=field) from error
+        raise error.at(field=field) from error
 
 
 def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str], list[float]]:
@@ -119,7 +119,9 @@ def _relevance(value: object, field: str) -> float:
 
 
 def id_of(value: object, field: str) -> str:
-    """A document's id as text."""
+    """A document's id as text (bytes are those of a field that is also a text, and checked as such)."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"an id must be text or a whole number, but is {_kind(value)}.", field=field)
     try:
@@ -132,7 +134,9 @@ def id_of(value: object, field: str) -> str:
 
 def _missing(name: str, found: Iterable[str]) -> DataError:
     shown = ", ".join(repr(key)[:60] for key in list(found)[:20]) or "none"
-    return DataError(f"the field {name!r} is missing; fields found: {shown}. Name the right one by option.", field=name)
+    return DataError(
+        f"the field {name[:60]!r} is missing; fields found: {shown}. Name the right one by option.", field=name
+    )
 
 
 def _kind(value: object) -> str:

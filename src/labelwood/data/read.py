@@ -13,6 +13,7 @@ from .options import ReadOptions
 from .reading import Reading
 from .rows import Collector, Row
 from .sniff import first_line, sniff_folder, sniff_source
+from .source import is_folder
 
 Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
 _EVERY = 1024  # rows between two calls of `progress`
@@ -77,7 +78,7 @@ def stream(path: str | Path, options: ReadOptions | None = None, *, block: int =
 
 def _rows(reading: Reading) -> Iterator[Row]:
     kind = reading.options.format
-    folder = str(reading.path) != "-" and Path(reading.path).is_dir()
+    folder = is_folder(reading.path)
     if kind == "auto":
         kind = sniff_folder(Path(reading.path)) if folder else sniff_source(reading.main())
         reading.options = dataclasses.replace(reading.options, format=kind)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import ConfigError, DataError
 from .options import ReadOptions
 from .rows import Log, Row
-from .source import Source, beside
+from .source import Source, beside, is_folder
 
 
 class Reading:
@@ -40,9 +40,8 @@ class Reading:
     def folder(self) -> Path:
         """The input as a folder."""
         folder = Path(self.path)
-        if not folder.is_dir():
-            what = "is not a folder" if folder.exists() else "does not exist"
-            raise DataError(f"{what}; the {self.options.format} format is a folder.", file=self.path)
+        if not is_folder(folder):
+            raise DataError(f"there is no such folder; the {self.options.format} format is one.", file=self.path)
         return folder
 
     def part(self, *names: str) -> Path:

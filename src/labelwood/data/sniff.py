@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ..errors import DataError
-from .source import Source, beside
+from .source import Source, beside, is_folder
 
 _FOLDERS = (
     ("pecos", ("X.trn.txt", "X.trn.npz", "X.tst.txt", "X.tst.npz")),
@@ -28,7 +28,7 @@ _WAY_OUT = "name the format by option (jsonl, csv, tsv, parquet, fasttext, xmc, 
 
 def sniff(path: str | Path) -> str:
     """The name of the format of a file or folder; DataError where it is none that is known."""
-    if str(path) != "-" and Path(path).is_dir():
+    if is_folder(path):
         return sniff_folder(Path(path))
     with Source(path) as source:
         return sniff_source(source)
@@ -50,6 +50,8 @@ def sniff_source(source: Source) -> str:
     for name, pattern in _LINES:
         if pattern.match(line):
             return name
+    if line.lstrip().startswith(b"["):
+        raise DataError("this looks like a JSON array; write one JSON object per line instead.", file=source.name)
     seen = line[:60].decode(errors="replace").rstrip()
     raise DataError(f"the format is not known from the first line {seen!r}; {_WAY_OUT}", file=source.name)
 

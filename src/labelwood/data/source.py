@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections import deque
@@ -45,8 +46,8 @@ class Source:
         self.line = 0
         self._head: deque[bytes] = deque()  # lines looked at by `peek`, still to be read
         self._raw = _open(path)
-        self.size = 0 if str(path) == "-" else Path(path).stat().st_size
         self._ours = str(path) != "-"
+        self.size = os.fstat(self._raw.fileno()).st_size if self._ours else 0
         try:
             self.magic = bytes(self._raw.peek(6)[:6])
         except OSError as error:
@@ -118,7 +119,18 @@ class Source:
 def beside(folder: Path, *names: str) -> Path | None:
     """The first of these files in a folder, plain or compressed."""
     places = (folder / (name + suffix) for name in names for suffix in SUFFIXES)
-    return next((place for place in places if place.is_file()), None)
+    try:
+        return next((place for place in places if place.is_file()), None)
+    except OSError as error:
+        raise DataError(f"the folder cannot be read: {error.strerror}.", file=folder) from error
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder that can be seen; what else is wrong with a path is said when it is opened."""
+    try:
+        return str(path) != "-" and Path(path).is_dir()
+    except OSError:  # a name that is too long, a parent without permission
+        return False
 
 
 def _content(line: bytes) -> bytes:

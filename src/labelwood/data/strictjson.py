@@ -27,7 +27,7 @@ def loads(raw: bytes, *, lean: bool = False) -> Any:
         column = next(m.start() for m in _WORDS.finditer(raw.decode()) if not m.group().startswith('"')) + 1
         raise DataError(f"{error} is not allowed in JSON; write a number or null.", column=column) from error
     except _Twice as error:
-        raise DataError(f"the key {error.args[0]!r} stands twice in one object.") from error
+        raise DataError(f"the key {error.args[0][:60]!r} stands twice in one object.") from error
     except json.JSONDecodeError as error:
         column = (
             min(error.pos, len(error.doc.rstrip())) + 1

@@ -70,7 +70,7 @@ def _records(reading: Reading, source: Source, delimiter: str) -> Iterator[tuple
 def _fields(names: list[str], reading: Reading) -> Fields:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise DataError(f"two columns are named {twice!r}.")
+        raise DataError(f"two columns are named {twice[:60]!r}.")
     return Fields.choose(names, reading.options, reading.need_labels)
 
 
@@ -94,7 +94,7 @@ def _decoded(cell: str, name: str, reading: Reading) -> str:
     try:
         return reading.log.utf8(cell.encode("latin-1")).decode()
     except DataError as error:
-        raise DataError(error.message, column=error.column, field=name) from error
+        raise error.at(field=name) from error
 
 
 def _listed(cell: str, name: str, separator: str) -> list[Any]:
