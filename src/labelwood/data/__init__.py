@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dataset import Dataset, LabelTable, ReadReport, Texts
+from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
 from .label_texts import read_label_texts, read_names
 from .memory import from_lists, from_matrix
 from .options import ReadOptions
@@ -15,6 +15,7 @@ __all__ = [
     "ReadOptions",
     "ReadReport",
     "Texts",
+    "align_labels",
     "from_lists",
     "from_matrix",
     "read",

@@ -7,6 +7,7 @@ depend on the order of lines in a file.
 from __future__ import annotations
 
 import dataclasses
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import limits
+from .. import _core, limits
 from ..errors import DataError
 from ..sparse import Csr, Features, checked
 
@@ -29,19 +30,11 @@ class Texts:
     @staticmethod
     def from_strings(strings: Iterable[str]) -> Texts:
         """Pack Python strings; a lone surrogate is a DataError that names the row."""
-        encoded = []
-        for row, text in enumerate(strings):
-            if not isinstance(text, str):
-                raise DataError(f"a text must be a str, but is {type(text).__name__}.", row=row)
-            try:
-                encoded.append(text.encode("utf-8"))
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"the text is not valid Unicode (lone surrogate at character {error.start}).", row=row
-                ) from error
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(b) for b in encoded], out=offsets[1:])
-        return Texts(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        rows = strings if isinstance(strings, list) else list(strings)
+        arena, offsets, bad = _core.pack_strings(rows, threads=(os.cpu_count() or 1) if len(rows) > 4096 else 1)
+        if bad >= 0:
+            raise _not_text(rows[bad], bad)
+        return Texts(arena, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -59,6 +52,13 @@ class Texts:
         np.cumsum(sizes, out=offsets[1:])
         pieces = [self.arena[self.offsets[r] : self.offsets[r + 1]] for r in rows]
         return Texts(np.concatenate(pieces) if pieces else np.zeros(0, np.uint8), offsets)
+
+
+def _not_text(text: object, row: int) -> DataError:
+    if not isinstance(text, str):
+        return DataError(f"a text must be a str, but is {type(text).__name__}.", row=row)
+    at = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
+    return DataError(f"the text is not valid Unicode (lone surrogate at character {at}).", row=row)
 
 
 @dataclasses.dataclass(frozen=True)
