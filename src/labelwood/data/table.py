@@ -85,6 +85,7 @@ def _record(names: list[str], cells: list[str], fields: Fields, reading: Reading
             record[name] = _listed(_decoded(cell, name, reading), name, reading.options.separator)
         elif name == fields.id:
             record[name] = _decoded(cell, name, reading)
+    cells.clear()  # a huge cell need not be held twice
     if fields.relevance in record:
         record[fields.relevance] = [_number(item, fields.relevance) for item in record[fields.relevance]]
     return record
