@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Tfidf:
     def terms(self) -> list[str]:
         """The term of every feature; words of an n-gram are joined by a space, character n-grams start with '#'."""
         data, ends = self.term_bytes.tobytes(), self.term_offsets.tolist()
-        return [data[a:b].decode("utf-8") for a, b in zip(ends, ends[1:], strict=False)]
+        return [data[a:b].decode("utf-8") for a, b in pairwise(ends)]
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The fitted state as the model folder keeps it."""
@@ -146,12 +147,12 @@ def _pair(grams: tuple[int, ...] | None) -> tuple[int, int]:
 def _check(texts: Texts, threads: int) -> None:
     if not 1 <= threads <= limits.MAX_THREADS:
         raise ConfigError(f"threads must be within 1..{limits.MAX_THREADS}, but is {threads}.")
+    offsets, end = texts.offsets, len(texts.arena)
+    if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > end or (offsets[1:] < offsets[:-1]).any():
+        raise DataError(f"the texts are damaged: offsets must rise from 0 to at most {end}.")
     if len(texts) > limits.MAX_INDEX:
         raise DataError(f"there are {len(texts)} texts; at most {limits.MAX_INDEX} fit into one matrix.")
-    offsets = texts.offsets
     sizes = np.diff(offsets)
-    if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(texts.arena) or (sizes < 0).any():
-        raise DataError(f"the texts are damaged: offsets must rise from 0 to at most {len(texts.arena)}.")
     if len(sizes) and int(sizes.max()) > limits.MAX_TEXT_BYTES:
         raise DataError(
             f"the text has {sizes.max()} bytes; at most {limits.MAX_TEXT_BYTES} are allowed. Split it.",
