@@ -458,3 +458,14 @@ def test_memory_is_returned():
         Tfidf.fit(texts, threads=2)
         tfidf.transform(texts, threads=2)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+def test_equals_scikit_learn():
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    rows = many(300)
+    model = text.TfidfVectorizer(min_df=2, sublinear_tf=True)
+    expected = model.fit_transform(rows)
+    tfidf, x = fit(rows, TfidfConfig())
+    assert set(tfidf.terms()) == set(model.vocabulary_)
+    order = [model.vocabulary_[t] for t in tfidf.terms()]
+    assert x.to_scipy().toarray() == pytest.approx(expected.toarray()[:, order], rel=1e-6)
