@@ -73,13 +73,15 @@ class Pecos:
 
     def __init__(self, python: str, texts: list[str], threads: int) -> None:
         prepared = [" ".join(re.findall(r"\w\w+", text.lower())) for text in texts]
-        self.file = Path(tempfile.mkstemp(suffix=".json")[1])
-        self.file.write_text(json.dumps(prepared), encoding="utf-8")
-        command = [python, __file__, "--pecos-side", str(self.file), "--threads", str(threads)]
+        self.folder = tempfile.TemporaryDirectory(prefix="labelwood-bench-")
+        file = Path(self.folder.name) / "texts.json"
+        file.write_text(json.dumps(prepared), encoding="utf-8")
+        command = [python, __file__, "--pecos-side", str(file), "--threads", str(threads)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        self._line()
+        self._line()  # it has read the file
+        self.folder.cleanup()
 
     def __call__(self) -> Times:
         self.process.stdin.write("go\n")  # type: ignore[union-attr]
@@ -89,7 +91,6 @@ class Pecos:
     def close(self) -> None:
         self.process.stdin.close()  # type: ignore[union-attr]
         self.process.wait()
-        self.file.unlink()
 
     def _line(self) -> str:
         line = self.process.stdout.readline()  # type: ignore[union-attr]
