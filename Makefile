@@ -47,5 +47,20 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/clang-format -i native/*.cpp native/*.h
 
+# The core under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own, and the tests that
+# exercise it. libasan must come before everything else in the process, hence the preload.
+SAFE := .venv-sanitize
+$(SAFE)/.ready: pyproject.toml constraints.txt $(NATIVE)
+	test -d $(SAFE) || $(PYTHON) -m venv $(SAFE)
+	$(SAFE)/bin/python -m pip -q install -c constraints.txt scikit-build-core nanobind cmake ninja
+	$(SAFE)/bin/python -m pip -q install -c constraints.txt --no-build-isolation \
+	  -C cmake.define.LABELWOOD_SANITIZE=ON -C build-dir=build/sanitize -C install.strip=false ".[test]"
+	@touch $@
+
+sanitize: $(SAFE)/.ready
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	HYPOTHESIS_PROFILE=sanitize $(SAFE)/bin/python -m pytest -m native -p no:cacheprovider
+
 clean:
 	rm -rf $(VENV) .venv-* build

@@ -41,6 +41,17 @@ inline Csr csr_view(const In<int64_t>& ptr, const In<int32_t>& idx, const In<flo
   return Csr{static_cast<int64_t>(ptr.shape(0)) - 1, cols, ptr.data(), idx.data(), val.data()};
 }
 
+// The five arrays that `Features.parts` hands over.
+inline Features features_view(const In<int64_t>& ptr, const In<int32_t>& idx, const In<float>& val, int64_t cols,
+                              const In2<float>& dense) {
+  Features f;
+  f.sparse = csr_view(ptr, idx, val, cols);
+  f.dense = dense.data();
+  f.dense_cols = static_cast<int64_t>(dense.shape(1));
+  if (static_cast<int64_t>(dense.shape(0)) != f.sparse.rows) throw nb::value_error("blocks differ in rows");
+  return f;
+}
+
 // Run `work` on its own thread while this one waits without the GIL, wakes every 50 ms to report progress and to look
 // for signals, and cancels the work when one (Ctrl-C) turned into an exception. `progress` is None or f(done, total).
 template <typename Work>

@@ -4,6 +4,8 @@
 
 namespace lw {
 void bind_sparse(nb::module_& m);
+void bind_tree(nb::module_& m);
+void bind_linear(nb::module_& m);
 void bind_tfidf(nb::module_& m);
 }  // namespace lw
 
@@ -11,5 +13,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The native core of labelwood. Takes validated arrays, returns arrays; see native/.";
   m.def("isa", [] { return std::string(lw::kernels().name); }, "The instruction set in use: 'avx2' or 'portable'.");
   lw::bind_sparse(m);
+  lw::bind_tree(m);
+  lw::bind_linear(m);
   lw::bind_tfidf(m);
 }

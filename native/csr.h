@@ -17,13 +17,13 @@ struct Csr {
   int64_t size(int64_t row) const { return ptr[row + 1] - ptr[row]; }
 };
 
-// [sparse ; dense]: the only feature type that k-means, solver and beam take. Either block may be absent (cols 0).
+// [sparse ; dense]: the only feature type that k-means, solver and beam take. An absent block has 0 columns
+// (and, if sparse, no entries).
 struct Features {
   Csr sparse;
   const float* dense = nullptr;  // (rows, dense_cols), row-major
   int64_t dense_cols = 0;
-  int64_t rows() const { return sparse.ptr ? sparse.rows : dense_rows; }
-  int64_t dense_rows = 0;
+  int64_t rows() const { return sparse.rows; }
   const float* dense_row(int64_t row) const { return dense + row * dense_cols; }
 };
 

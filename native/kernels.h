@@ -1,12 +1,52 @@
 // The inner loops, compiled once per instruction set from kernels_impl.h and chosen when the library loads.
-// Raw pointers only. LABELWOOD_ISA=portable in the environment forces the portable set.
+// Raw pointers and plain numbers only. LABELWOOD_ISA=portable in the environment forces the portable set.
 #pragma once
 #include <cstdint>
 
 namespace lw {
 
+enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2 };
+
+// One blocked solve: up to 32 labels of one parent cluster over its n instances. Feature rows of W are
+// [local sparse features | dense features | bias], each `lanes` floats wide, so that one visit of an instance serves
+// all labels: its non-zeros are read once and SIMD runs across labels. Lanes never mix: a label's result does not
+// depend on which other labels share its block.
+struct Block {
+  int64_t n = 0;                  // instances
+  const int64_t* ptr = nullptr;   // (n + 1) into idx, val
+  const uint32_t* idx = nullptr;  // local feature numbers
+  const float* val = nullptr;
+  const float* norm = nullptr;         // (n) |x_i|^2 including the bias feature
+  const float* const* dense = nullptr;  // (n) dense rows, or nullptr
+  int64_t sparse_cols = 0, dense_cols = 0;
+  float bias = 1.0f;  // value of the bias feature; 0 = no bias
+
+  int lanes = 8;                      // 8, 16 or 32
+  const uint32_t* allowed = nullptr;  // (n) lanes for which the instance takes part
+  const uint32_t* positive = nullptr;   // (n) lanes for which it is a positive
+  const int64_t* cost_ptr = nullptr;  // (n + 1) into cost_lane, cost: the positives' own costs
+  const uint8_t* cost_lane = nullptr;
+  const float* cost = nullptr;
+
+  Loss loss = Loss::squared_hinge;
+  float cp = 1.0f, cn = 1.0f, eps = 0.1f;
+  int max_iter = 100;
+
+  float* w = nullptr;         // ((sparse_cols + dense_cols + 1) * lanes), zero on entry
+  float* alpha = nullptr;     // (n * lanes), zero on entry; logistic keeps its own start
+  uint32_t* active = nullptr;  // (n) scratch
+  int32_t* order = nullptr;   // (n) scratch: the visiting order of a pass
+
+  void* context = nullptr;
+  void (*visit_order)(void* context, int pass, int32_t* order) = nullptr;
+  bool (*cancelled)(void* context) = nullptr;
+};
+
 struct Kernels {
   const char* name;
+  int (*solve)(const Block& block);  // passes made; -1 when cancelled
+  // out[0..m) += v * row[0..m)
+  void (*axpy)(float v, const float* row, float* out, int64_t m);
 };
 
 const Kernels& kernels();

@@ -1,16 +1,41 @@
-"""labelwood: extreme multi-label text classification. Raw text in, label names out."""
+"""labelwood: extreme multi-label text classification. Raw text in, label names out.
+
+import labelwood as lw
+model = lw.train(texts, labels, method="xr-linear")
+model.predict(["..."], k=5)
+model.save("model/"); model = lw.load("model/")
+"""
 
 from __future__ import annotations
 
+from .api import load, train
+from .data import Dataset, ReadOptions
+from .data import read as read_data
 from .errors import ConfigError, DataError, LabelwoodError, MissingExtraError, ModelFileError, StorageError
+from .metrics import Evaluation, MetricsConfig
+from .model import Model
+from .recipes import Recipe, methods
+from .sparse import Csr, Features
 
 __version__ = "0.1.0"
 __all__ = [
     "ConfigError",
+    "Csr",
     "DataError",
+    "Dataset",
+    "Evaluation",
+    "Features",
     "LabelwoodError",
+    "MetricsConfig",
     "MissingExtraError",
+    "Model",
     "ModelFileError",
+    "ReadOptions",
+    "Recipe",
     "StorageError",
     "__version__",
+    "load",
+    "methods",
+    "read_data",
+    "train",
 ]

@@ -31,12 +31,24 @@ class DataError(LabelwoodError):
         row: int | None = None,
         field: str | None = None,
     ) -> None:
+        self.message = message
         self.file = None if file is None else str(file)
         self.line, self.column, self.row, self.field = line, column, row, field
         place = [self.file] if self.file is not None else []
         places = (("line", line), ("column", column), ("row", row), ("field", field))
         place += [f"{word} {value}" for word, value in places if value is not None]
         super().__init__(f"{', '.join(place)}: {message}" if place else message)
+
+    def at(self, *, file: str | None = None, line: int | None = None, row: int | None = None) -> DataError:
+        """The same error with the place filled in by a caller who knows it."""
+        return DataError(
+            self.message,
+            file=file if self.file is None else self.file,
+            line=line if self.line is None else self.line,
+            column=self.column,
+            row=row if self.row is None else self.row,
+            field=self.field,
+        )
 
 
 class ModelFileError(LabelwoodError):

@@ -6,16 +6,21 @@ from typing import Final
 
 MAX_INDEX: Final = 2**31 - 1  # rows, labels, features: indices are int32
 MAX_K: Final = 10_000  # labels returned for one document
-MAX_BEAM: Final = 10_000
-MAX_THREADS: Final = 1024
+MAX_BEAM: Final = 10_000  # tree nodes kept at each level of a search
+MAX_THREADS: Final = 1024  # asked for by one call
 MAX_LEVELS: Final = 64  # depth of a label tree
 MAX_CHILDREN: Final = 2**16  # children of one tree node: chunk-local columns are u16
-MAX_MANIFEST_BYTES: Final = 16 * 2**20
-MAX_CONFIG_BYTES: Final = 2**20
+MAX_MANIFEST_BYTES: Final = 16 * 2**20  # labelwood.json of a model folder
+MAX_CONFIG_BYTES: Final = 2**20  # one TOML config
 MAX_LABEL_BYTES: Final = 4096  # one label name, UTF-8
+MAX_LINE_BYTES: Final = 2**30  # one line of an input file, decompressed
 MAX_TEXT_BYTES: Final = 2**32 - 1  # one document, UTF-8: counts are u32
 MAX_WORD_GRAM: Final = 8  # words of one n-gram
 MAX_CHAR_GRAM: Final = 16  # characters of one n-gram
 MAX_TERM_BYTES: Final = 4096  # one tf-idf term, UTF-8
 MAX_SEED: Final = 2**63 - 1
 DIGEST_BLOCK: Final = 4 * 2**20  # model files are hashed in blocks of this size
+MAX_HEADER_BYTES: Final = 4 * 2**20  # of one safetensors file
+MAX_DIMENSIONS: Final = 16  # of one stored array
+MAX_NESTING: Final = 32  # tables within tables in a manifest
+MAX_JSON_ITEMS: Final = 2**18  # values in a manifest: digests of 1 TB

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from .dataset import Dataset, LabelTable, ReadReport, Texts
+from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
+from .label_texts import read_label_texts
+from .memory import from_lists, from_matrix
+from .options import ReadOptions
+from .read import read, stream
+from .sniff import sniff
 
-__all__ = ["Dataset", "LabelTable", "ReadReport", "Texts"]
+__all__ = [
+    "Dataset",
+    "LabelTable",
+    "ReadOptions",
+    "ReadReport",
+    "Texts",
+    "align_labels",
+    "from_lists",
+    "from_matrix",
+    "read",
+    "read_label_texts",
+    "sniff",
+    "stream",
+]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -90,15 +91,23 @@ class Dataset:
             return self.features.rows
         return self.labels.rows if self.labels is not None else 0
 
+    def take(self, rows: NDArray[np.integer[Any]]) -> Dataset:
+        """The named documents, in that order; label names stay as they are."""
+        return dataclasses.replace(
+            self,
+            texts=None if self.texts is None else self.texts.take(rows),
+            features=None if self.features is None else self.features.take(rows),
+            labels=None if self.labels is None else self.labels.take(rows),
+            ids=None if self.ids is None else tuple(self.ids[r] for r in rows),
+        )
+
 
 class LabelTable:
     """Collects label rows by name while reading, then numbers the names in sorted order."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._ids: dict[str, int] = {}
-        self._flat: list[int] = []
-        self._values: list[float] = []
-        self._counts: list[int] = []
+        self._flat, self._values, self._counts = array("i"), array("d"), array("q")
         self.duplicates = 0
         for name in names:
             self._ids.setdefault(name, len(self._ids))
@@ -125,8 +134,9 @@ class LabelTable:
         rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
         indptr = np.zeros(len(self._counts) + 1, np.int64)
         np.cumsum(self._counts, out=indptr[1:])
-        columns = rank[np.array(self._flat, np.int64)] if self._flat else np.zeros(0, np.int32)
-        values = np.array(self._values, np.float32)
+        columns = rank[np.array(self._flat)] if self._flat else np.zeros(0, np.int32)
+        with np.errstate(over="ignore"):  # a sum beyond float32 is refused below, with its row
+            values = np.array(self._values).astype(np.float32)
         rows = np.repeat(np.arange(len(self._counts)), self._counts)
         order = np.lexsort((columns, rows))
         return checked(Csr(indptr, columns[order], values[order], len(names)), "labels"), names
@@ -136,7 +146,10 @@ def check_label(name: object) -> str:
     """A label as text: str or int (kept as its digits), not empty, not too long."""
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise DataError(f"a label must be text or a whole number, but is {type(name).__name__}.")
-    text = str(name)
+    try:
+        text = str(name)
+    except ValueError as error:  # Python refuses to print numbers of thousands of digits
+        raise DataError("a label is a number with too many digits.") from error
     if not text.strip():
         raise DataError("a label is empty; give it a name or leave it out.")
     try:

@@ -1,0 +1,50 @@
+"""The two verbs of the Python API that make a model: `train` and `load`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .data import Dataset, ReadOptions
+from .model import Model, as_dataset, load
+from .progress import Progress, Silent
+from .recipes import resolve
+from .train import Run
+from .train import train as run_recipe
+
+__all__ = ["load", "train"]
+
+
+def train(
+    data: str | Path | Dataset | Sequence[str] | None = None,
+    labels: Sequence[Sequence[str | int]] | object = None,
+    *,
+    X: object = None,
+    relevance: Iterable[Sequence[float]] | None = None,
+    method: str = "xr-linear",
+    preset: str | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    options: ReadOptions = ReadOptions(),
+    threads: int = 0,
+    progress: Progress | None = None,
+    work: str | Path | None = None,
+    resume: bool = False,
+) -> Model:
+    """Train a model.
+
+    data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
+    labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
+    X         features instead of text: sparse, dense, or a (sparse, dense) pair
+    relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
+    settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
+    work      a folder that keeps finished stages; with `resume=True` an interrupted run goes on from there
+    """
+    recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed)
+    dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
+    run = Run(
+        threads=threads, progress=progress or Silent(), work=None if work is None else Path(work), resume=resume
+    )  # fmt: skip
+    return run_recipe(dataset, recipe, run)

@@ -1,0 +1,137 @@
+"""Records with named fields (JSON lines, CSV, Parquet) → rows: which field is what, and what may stand in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .dataset import check_label
+from .options import ReadOptions
+from .rows import Log, Row
+
+_TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
+_IDS = ("id", "uid")
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fields:
+    """The names of the fields to read; chosen once per file, at its first record."""
+
+    text: tuple[str, ...]
+    labels: str | None
+    id: str | None
+    relevance: str | None
+    need_labels: bool
+
+    @staticmethod
+    def choose(found: Collection[str], options: ReadOptions, need_labels: bool) -> Fields:
+        """By the options, else by the names that are usual; a DataError names what is missing and what is there."""
+        text = options.text or (("text",) if "text" in found else tuple(name for name in _TEXTS if name in found))
+        if not text:
+            raise _missing("text", found)
+        ident = options.id or next((name for name in _IDS if name in found), None)
+        need = need_labels and options.labels is not None
+        fields = Fields(text, options.labels, ident, options.relevance, need)
+        for name in fields.required:
+            if name not in found:
+                raise _missing(name, found)
+        return fields
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        named = (*self.text, self.id, self.labels if self.need_labels else None)
+        return tuple(name for name in named if name is not None)
+
+    def row(self, record: Mapping[str, Any], log: Log) -> Row:
+        """One record; its values are text (str, or bytes still to be checked), numbers, lists or None."""
+        for name in self.required:
+            if name not in record:
+                raise _missing(name, record)
+        parts = [text_of(record[name], name, log) for name in self.text]
+        labels = None if self.labels is None else labels_of(record.get(self.labels), self.labels)
+        if labels is None and self.need_labels:
+            raise DataError("the labels are null; write [] for a document without any.", field=self.labels)
+        ident = None if self.id is None else id_of(record[self.id], self.id)
+        text = parts[0] if len(parts) == 1 else b"\n".join(parts)
+        if labels is None or self.relevance is None:
+            return Row(text, labels, None, ident)
+        if self.relevance not in record:
+            raise _missing(self.relevance, record)
+        return Row(text, *weighted(labels, record[self.relevance], self.relevance), ident)
+
+
+def text_of(value: object, field: str, log: Log) -> bytes:
+    """A text as UTF-8; null is an empty text."""
+    if isinstance(value, str):
+        try:
+            return value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the text is not valid Unicode (lone surrogate at character {error.start}).", field=field
+            ) from error
+    if isinstance(value, bytes):
+        try:
+            return log.utf8(value)
+        except DataError as error:
+            raise DataError(error.message, column=error.column, field=field) from error
+    if value is None:
+        return b""
+    raise DataError(f"the text must be a string, but is {_kind(value)}.", field=field)
+
+
+def labels_of(value: object, field: str) -> list[str] | None:
+    """A list of labels; one string or whole number is one label; null is no answer."""
+    if value is None:
+        return None
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        value = [value]
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+        raise DataError(f"the labels must be a list of strings or whole numbers, but are {_kind(value)}.", field=field)
+    try:
+        return [check_label(label) for label in value]
+    except DataError as error:
+        raise DataError(error.message, field=field) from error
+
+
+def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str], list[float]]:
+    """Labels with their relevances: one number ≥ 0 for each; a label of relevance 0 is left out."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = [value]
+    if not isinstance(value, list) or len(value) != len(labels):
+        count = f"{len(value)} numbers" if isinstance(value, list) else _kind(value)
+        raise DataError(f"{len(labels)} labels need {len(labels)} relevances, but there are {count}.", field=field)
+    for number in value:
+        good = isinstance(number, int | float) and not isinstance(number, bool)
+        if not good or not (math.isfinite(number) and 0 <= number <= _LARGEST):
+            shown = repr(number)[:40]
+            raise DataError(f"a relevance must be a finite number, not below 0, but is {shown}.", field=field)
+    kept = [(label, float(number)) for label, number in zip(labels, value, strict=True) if number > 0]
+    return [label for label, _ in kept], [number for _, number in kept]
+
+
+def id_of(value: object, field: str) -> str:
+    """A document's id as text."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"an id must be text or a whole number, but is {_kind(value)}.", field=field)
+    try:
+        text = str(value)
+        text.encode("utf-8")
+    except ValueError as error:  # lone surrogate, or thousands of digits
+        raise DataError(f"the id cannot be written as text: {error}.", field=field) from error
+    return text
+
+
+def _missing(name: str, found: Iterable[str]) -> DataError:
+    shown = ", ".join(repr(key)[:60] for key in list(found)[:20]) or "none"
+    return DataError(f"the field {name!r} is missing; fields found: {shown}. Name the right one by option.", field=name)
+
+
+def _kind(value: object) -> str:
+    words = {type(None): "null", bool: "true or false", dict: "an object", list: "a list", str: "a string"}
+    return words.get(type(value), f"a {type(value).__name__}")

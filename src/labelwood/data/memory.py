@@ -1,0 +1,151 @@
+"""The doors for what is already in memory: lists of texts and labels, or matrices → Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from ..sparse import Csr, as_csr, as_features, checked
+from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label
+from .fields import id_of, labels_of, weighted
+
+RowLabels = Sequence[str | int] | str | int
+
+
+def from_lists(
+    texts: Iterable[str],
+    labels: Iterable[RowLabels] | None = None,
+    ids: Iterable[str | int] | None = None,
+    relevance: Iterable[Sequence[float]] | None = None,
+) -> Dataset:
+    """Texts with one list of labels each (one string or number is one label); a DataError names the row."""
+    _no_string(texts, "texts")
+    packed = Texts.from_strings(texts)
+    matrix, names, report = _labels(labels, relevance, len(packed))
+    return Dataset(packed, None, matrix, names, _ids(ids, len(packed)), report)
+
+
+def from_matrix(
+    features: object,
+    labels: object = None,
+    names: Sequence[str | int] | None = None,
+    ids: Iterable[str | int] | None = None,
+    relevance: Iterable[Sequence[float]] | None = None,
+) -> Dataset:
+    """Features X (n, d) with labels: lists as for `from_lists`, or a matrix Y (n, L) whose columns `names` names."""
+    x = as_features(features)
+    if not _is_matrix(labels):
+        if names is not None:
+            raise DataError("names are for the columns of a label matrix Y; lists of labels hold their names.")
+        found = _labels(labels, relevance, x.rows)  # type: ignore[arg-type]
+    else:
+        if relevance is not None:
+            raise DataError("relevance is for lists of labels; a label matrix Y holds its own values.")
+        found = _label_matrix(as_csr(labels, "Y"), names, x.rows)
+    return Dataset(None, x, found[0], found[1], _ids(ids, x.rows), found[2])
+
+
+def _is_matrix(labels: object) -> bool:
+    if isinstance(labels, np.ndarray):
+        return labels.ndim == 2 and labels.dtype.kind in "fiub"
+    return isinstance(labels, Csr) or hasattr(labels, "tocsr")
+
+
+def _labels(
+    labels: Iterable[RowLabels] | None, relevance: Iterable[Sequence[float]] | None, rows: int
+) -> tuple[Csr | None, tuple[str, ...], ReadReport]:
+    if labels is None:
+        return None, (), ReadReport(rows=rows)
+    _no_string(labels, "labels")
+    weights = None if relevance is None else list(relevance)
+    table, count, empty = LabelTable(), 0, 0
+    for count, value in enumerate(labels, 1):
+        try:
+            found, given = _row(value, weights, count - 1)
+        except DataError as error:
+            raise error.at(row=count - 1) from error
+        empty += not found
+        table.add(found, given)
+    _same(count, rows, "labels")
+    if weights is not None:
+        _same(len(weights), rows, "relevance")
+    matrix, names = table.finish()
+    return matrix, names, ReadReport(rows=rows, duplicate_labels=table.duplicates, no_labels=empty)
+
+
+def _row(value: Any, weights: list[Any] | None, row: int) -> tuple[list[str], list[float] | None]:
+    found = labels_of(_plain(value), "labels")
+    if found is None:
+        raise DataError("the labels are None; give [] for a document without any.")
+    if weights is None or row >= len(weights):
+        return found, None
+    given = _plain(weights[row])
+    return weighted(found, list(given) if isinstance(given, tuple) else given, "relevance")
+
+
+def _plain(value: Any) -> Any:
+    """numpy's arrays and numbers as Python's, also inside a list."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [item.item() if isinstance(item, np.generic) else item for item in value]
+    return value
+
+
+def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> tuple[Csr, tuple[str, ...], ReadReport]:
+    """Columns into the order of their sorted names; entries of 0 are dropped."""
+    _same(y.rows, rows, "Y")
+    given = [str(i) for i in range(y.cols)] if names is None else [check_label(_plain(name)) for name in names]
+    if len(given) != y.cols:
+        raise DataError(f"Y has {y.cols} columns but there are {len(given)} names; each column needs one.")
+    ordered = sorted(given)
+    twice = next((a for a, b in pairwise(ordered) if a == b), None)
+    if twice is not None:
+        raise DataError(f"two columns of Y are named {twice!r}; labels need names of their own.")
+    row_of = np.repeat(np.arange(y.rows), y.counts())
+    if (y.data < 0).any():
+        at = int(np.argmax(y.data < 0))
+        raise DataError(
+            f"Y holds {y.data[at]} in column {y.indices[at]}; a relevance is 0 or more.", row=int(row_of[at])
+        )
+    place = {name: i for i, name in enumerate(ordered)}
+    rank = np.array([place[name] for name in given], np.int32)
+    kept = y.data > 0
+    columns, row_of, data = rank[y.indices[kept]], row_of[kept], y.data[kept]
+    order = np.lexsort((columns, row_of))
+    counts = np.bincount(row_of, minlength=rows)
+    indptr = np.zeros(rows + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    report = ReadReport(rows=rows, no_labels=int((counts == 0).sum()))
+    return checked(Csr(indptr, columns[order], data[order], y.cols), "Y"), tuple(ordered), report
+
+
+def _ids(ids: Iterable[str | int] | None, rows: int) -> tuple[str, ...] | None:
+    if ids is None:
+        return None
+    _no_string(ids, "ids")
+    return tuple(_checked_ids(ids, rows))
+
+
+def _checked_ids(ids: Iterable[str | int], rows: int) -> Iterator[str]:
+    count = 0
+    for count, value in enumerate(ids, 1):
+        try:
+            yield id_of(_plain(value), "ids")
+        except DataError as error:
+            raise error.at(row=count - 1) from error
+    _same(count, rows, "ids")
+
+
+def _no_string(value: object, name: str) -> None:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise DataError(f"{name} must be a list with one entry per document, but is {type(value).__name__}.")
+
+
+def _same(count: int, rows: int, name: str) -> None:
+    if count != rows:
+        raise DataError(f"there are {rows} documents but {name} has {count} rows; each document needs one.")

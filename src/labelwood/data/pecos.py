@@ -1,0 +1,111 @@
+"""PECOS' folders: texts `X.trn.txt` (or features `X.trn.npz`), labels `Y.trn.npz`, names `output-items.txt`; .tst too.
+
+The .npz files are scipy's; they are opened without pickle and checked like any matrix from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from ..sparse import Csr, as_csr
+from .dataset import check_label
+from .fields import weighted
+from .reading import Reading, without_end
+from .rows import Log, Row
+from .source import Source, beside
+
+
+def rows(reading: Reading) -> Iterator[Row]:
+    """Row i of the texts (or features) and of the labels is one document."""
+    part = {"train": "trn", "test": "tst"}[reading.options.split]
+    place = reading.labels_part(f"Y.{part}.npz")
+    labels = None if place is None else load_npz(place)
+    names = _names(reading, labels)
+    inputs, where = _inputs(reading, part)
+    count = 0
+    for count, found in enumerate(inputs, 1):
+        if labels is not None and count > labels.rows:
+            raise DataError(f"there are more rows than the {labels.rows} of {place}.", file=where, row=count - 1)
+        if isinstance(found, DataError):
+            reading.log.bad(found)
+            continue
+        yield found if labels is None else _labelled(found, labels, count - 1, names)
+    if labels is not None and count != labels.rows:
+        raise DataError(f"there are {count} rows, but {place} has {labels.rows}.", file=where)
+
+
+def load_npz(path: Path) -> Csr:
+    """A matrix written by scipy.sparse.save_npz in CSR form."""
+    from scipy import sparse
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            kind = file["format"].item()
+            parts = tuple(np.asarray(file[name]) for name in ("data", "indices", "indptr"))
+            shape: Any = tuple(int(size) for size in file["shape"])
+        if kind not in {b"csr", "csr"}:
+            raise DataError(f"expected a CSR matrix, but its format is {kind!r}.", file=path)
+        if len(shape) != 2 or any(part.ndim != 1 for part in parts) or any(p.dtype.kind not in "iu" for p in parts[1:]):
+            raise DataError("expected the three arrays of a CSR matrix.", file=path)
+        matrix = sparse.csr_matrix(shape, dtype=parts[0].dtype)
+        matrix.data, matrix.indices, matrix.indptr = parts  # not through the constructor: as_csr does the checking
+        return as_csr(matrix, path.name)
+    except DataError as error:
+        raise error.at(file=str(path)) from error
+    except Exception as error:  # numpy and zipfile raise a dozen kinds for damaged files
+        raise DataError(f"not a sparse matrix saved by scipy: {error}", file=path) from error
+
+
+def _inputs(reading: Reading, part: str) -> tuple[Iterator[Row | DataError], str]:
+    place = reading.part(f"X.{part}.txt", f"X.{part}.npz")
+    if place.suffix == ".npz":
+        matrix = load_npz(place)
+        reading.width = matrix.cols
+        return (Row(features=matrix.row(i)) for i in range(matrix.rows)), str(place)
+    return _texts(reading, place), str(place)
+
+
+def _texts(reading: Reading, place: Path) -> Iterator[Row | DataError]:
+    source = reading.open(place)
+    for raw in source.lines():
+        try:
+            yield Row(without_end(reading.log.utf8(raw)))
+        except DataError as error:
+            yield error.at(file=source.name, line=source.line)
+
+
+def _labelled(row: Row, labels: Csr, i: int, names: tuple[str, ...]) -> Row:
+    columns, values = labels.row(i)
+    named = [names[c] if names else str(c) for c in columns]
+    try:
+        kept, relevance = weighted(named, values.tolist(), "Y")
+    except DataError as error:
+        raise error.at(row=i) from error
+    return row._replace(labels=kept, relevance=relevance)
+
+
+def _names(reading: Reading, labels: Csr | None) -> tuple[str, ...]:
+    """Column → name by output-items.txt; every name is kept, with or without documents. Else columns are numbers."""
+    place = beside(reading.folder(), "output-items.txt")
+    if labels is None or place is None:
+        return ()
+    with Source(place) as source:
+        names: dict[str, int] = {}
+        for raw in source.lines():
+            try:
+                name = check_label(Log().utf8(without_end(raw)).decode())
+            except DataError as error:
+                raise error.at(file=source.name, line=source.line) from error
+            if names.setdefault(name, source.line) != source.line:
+                raise source.error(
+                    f"the name {name!r} stood at line {names[name]} before; labels need names of their own."
+                )
+    if len(names) != labels.cols:
+        raise DataError(f"there are {len(names)} names, but the labels have {labels.cols} columns.", file=place)
+    reading.names = tuple(names)
+    return reading.names

@@ -1,0 +1,94 @@
+"""The two doors for files: `read` gives one Dataset for training, `stream` an iterator of blocks for prediction."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..errors import ConfigError, DataError
+from . import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
+from .dataset import Dataset
+from .options import ReadOptions
+from .reading import Reading
+from .rows import Collector, Row
+from .sniff import sniff_folder, sniff_source
+
+Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
+_EVERY = 1024  # rows between two calls of `progress`
+
+_READERS: dict[str, Callable[[Reading], Iterator[Row]]] = {
+    "jsonl": jsonl.rows,
+    "csv": table.csv_rows,
+    "tsv": table.tsv_rows,
+    "parquet": parquet.rows,
+    "fasttext": fasttext.rows,
+    "xmc": xmc.rows,
+    "xmc-pair": xmc_pair.rows,
+    "attentionxml": attentionxml.rows,
+    "pecos": pecos.rows,
+    "annif": annif.rows,
+}
+
+
+def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
+    """The whole input ("-" is standard input) with its labels; a DataError names file, line and column."""
+    reading = Reading(path, options or ReadOptions(), need_labels=True)
+    try:
+        rows = _rows(reading)
+        collector: Collector | None = None
+        for row in rows:
+            if collector is None:  # a reader knows its label names at the first row
+                collector = Collector(reading.log, reading.names)
+            collector.add(row)
+            if progress is not None and len(collector) % _EVERY == 0:
+                progress(*reading.progress())
+        if collector is None:
+            raise _no_rows(reading)
+        if progress is not None:
+            progress(*reading.progress())
+        return collector.finish(reading.width)
+    finally:
+        reading.close()
+
+
+def stream(path: str | Path, options: ReadOptions | None = None, *, block: int = 4096) -> Iterator[Dataset]:
+    """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
+
+    Each block numbers only the labels it has; compare blocks by label name. Its report counts what came since the
+    block before.
+    """
+    if block < 1:
+        raise ConfigError(f"block must be at least 1 row, but is {block}.")
+    reading = Reading(path, options or ReadOptions(), need_labels=False)
+    try:
+        empty = True
+        collector = Collector(reading.log)
+        for row in _rows(reading):
+            collector.add(row)
+            if len(collector) == block:
+                yield collector.finish(reading.width)
+                empty, collector = False, Collector(reading.log)
+        if len(collector) or (not empty and reading.log.skipped):
+            yield collector.finish(reading.width)
+        elif empty:
+            raise _no_rows(reading)
+    finally:
+        reading.close()
+
+
+def _rows(reading: Reading) -> Iterator[Row]:
+    kind = reading.options.format
+    folder = str(reading.path) != "-" and Path(reading.path).is_dir()
+    if kind == "auto":
+        kind = sniff_folder(Path(reading.path)) if folder else sniff_source(reading.main())
+        reading.options = dataclasses.replace(reading.options, format=kind)
+    return _READERS[kind](reading)
+
+
+def _no_rows(reading: Reading) -> DataError:
+    name = "standard input" if str(reading.path) == "-" else str(reading.path)
+    if reading.log.skipped:
+        first = reading.log.examples[0]
+        return DataError(f"all {reading.log.skipped} lines are bad; the first: {first}", file=name)
+    return DataError("there is not a single document in it.", file=name)

@@ -1,0 +1,74 @@
+"""Content digests: sha256 of equal content is equal, whatever the file, the array's layout or the number of threads.
+
+Bytes are hashed in blocks on all cores, and the list of block digests is what gets stored or hashed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import limits, plain
+from .errors import ConfigError
+
+Chunk = bytes | memoryview  # a memoryview is of bytes (format "B")
+
+
+def digest_plain(data: object) -> str:
+    """sha256 of plain data in its one spelling."""
+    return hashlib.sha256(plain.dump(data)).hexdigest()
+
+
+def digest_arrays(*arrays: NDArray[Any]) -> str:
+    """sha256 over type, shape and content of each array, in order; memory layout and byte order do not matter."""
+    return digest_plain([_describe(np.asarray(array)) for array in arrays])
+
+
+def digest_blocks(chunks: Sequence[Chunk], block: int = limits.DIGEST_BLOCK) -> tuple[str, ...]:
+    """sha256 of each `block` bytes of the chunks laid end to end; the last block may be shorter."""
+    stops = list(accumulate(len(chunk) for chunk in chunks))
+    total = stops[-1] if stops else 0
+
+    def one(i: int) -> str:
+        found = hashlib.sha256()
+        for piece in _between(chunks, stops, i * block, min(total, (i + 1) * block)):
+            found.update(piece)  # hashlib lets other threads run meanwhile
+        return found.hexdigest()
+
+    count = -(-total // block)
+    threads = min(count, os.cpu_count() or 1)
+    if threads <= 1:
+        return tuple(one(i) for i in range(count))
+    with ThreadPoolExecutor(threads) as pool:
+        return tuple(pool.map(one, range(count)))
+
+
+def as_bytes(array: NDArray[Any]) -> memoryview:
+    """The bytes of a C-contiguous array, not copied."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _between(chunks: Sequence[Chunk], stops: list[int], begin: int, end: int) -> Iterator[memoryview]:
+    """The bytes begin..end of the chunks laid end to end, as pieces."""
+    i = bisect_right(stops, begin)
+    while begin < end:
+        start = stops[i] - len(chunks[i])
+        yield memoryview(chunks[i])[begin - start : end - start]
+        begin = min(end, stops[i])
+        i += 1
+
+
+def _describe(array: NDArray[Any]) -> list[Any]:
+    if array.dtype.kind not in "biufcSU":
+        raise ConfigError(f"an array of type {array.dtype} has no content digest; allowed are numbers and text.")
+    little = array.dtype.newbyteorder("<")
+    flat = np.asarray(array, dtype=little, order="C")
+    return [little.str, list(array.shape), list(digest_blocks([as_bytes(flat)]))]

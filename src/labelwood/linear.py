@@ -1,0 +1,246 @@
+"""Linear levels: one linear classifier per tree node, trained on its parent's shortlist (eq. 9), kept as chunks.
+
+A chunk is the children of one parent: sorted feature rows, row pointers, (column, value) entries, a dense block and a
+bias per child. What training emits is what disk holds and what beam search reads. The solver is dual coordinate
+descent, all labels of a cluster at once (native/kernels_impl.h).
+
+Costs: sum over the shortlist of C_il · loss + 1/2 |w|², with C_il = cp · R_il for positives (R the relevance of the
+cluster for the document, normalised per row) and cn for negatives. In the paper's terms α = cn / cp and λ = 1 / cp for
+1/2 |w|² (1 / (2 cp) for its |w|² as printed); `alpha` and `lam` may be given instead of cp and cn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core, limits
+from .config import PerLevel, at, setting
+from .errors import ConfigError, ModelFileError
+from .labels import Progress
+from .sparse import Csr, Features
+
+LOSSES = ("squared-hinge", "hinge", "logistic")
+COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearConfig:
+    """The classifiers of a level."""
+
+    loss: PerLevel[str] = setting("squared-hinge", "loss of one classifier", choices=LOSSES)
+    cp: PerLevel[float] = setting(1.0, "weight of positives' losses", above=0, high=1e6)
+    cn: PerLevel[float] = setting(1.0, "weight of negatives' losses", above=0, high=1e6)
+    alpha: PerLevel[float] | None = setting(None, "the paper's α = cn / cp; with `lam` instead of cp and cn", above=0)
+    lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
+    eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
+    max_iter: PerLevel[int] = setting(100, "passes over the instances at most", low=1, high=1_000_000)
+    bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
+    threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
+    relevance: str = setting(
+        "off",
+        "cost-sensitive positives: off, induced from the label counts up the tree (induce), or the user's own values "
+        "at the leaves and up the tree (given)",
+        choices=("off", "induce", "given"),
+    )
+    relevance_norm: str = setting("l1", "how a document's relevances are scaled", choices=("l1", "l2", "max", "none"))
+
+    def costs(self, level: int, levels: int) -> tuple[float, float]:
+        """(cp, cn) of a level, from α and λ where they are given."""
+        cp, cn = at(self.cp, level, levels, "linear.cp"), at(self.cn, level, levels, "linear.cn")
+        if (self.alpha is None) != (self.lam is None):
+            raise ConfigError("linear.alpha and linear.lam go together; give both, or cp and cn instead.")
+        if self.alpha is None or self.lam is None:
+            return cp, cn
+        lam = at(self.lam, level, levels, "linear.lam")
+        return 1 / lam, at(self.alpha, level, levels, "linear.alpha") / lam
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+    """How the tree is searched."""
+
+    beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
+    combiner: PerLevel[str] = setting(
+        "l3-hinge",
+        "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
+        choices=COMBINERS,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearLevel:
+    """The chunks of one level. Arrays as in native/train_level.h."""
+
+    child_ptr: NDArray[np.int64]
+    chunk_ptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    row_ptr: NDArray[np.int64]
+    cols: NDArray[np.uint16]
+    vals: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    dense: NDArray[np.float32]
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.vals) + int(np.count_nonzero(self.dense))
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What the model folder stores; child_ptr belongs to the tree."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "child_ptr"}
+
+    @staticmethod
+    def from_tensors(
+        child_ptr: NDArray[np.int64], tensors: Mapping[str, NDArray[Any]], sparse_cols: int, dense_cols: int
+    ) -> LinearLevel:
+        """The inverse of `tensors`, every pointer and index checked: native code reads nothing unchecked."""
+        kinds: dict[str, type[Any]] = {"chunk_ptr": np.int64, "rows": np.int32, "row_ptr": np.int64, "cols": np.uint16}
+        kinds |= dict.fromkeys(("vals", "bias", "dense"), np.float32)
+        for name, kind in kinds.items():
+            if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != 1:
+                raise ModelFileError(f"a level's array {name!r} is missing or of the wrong type.")
+        if set(tensors) != set(kinds):
+            raise ModelFileError(f"a level has unknown arrays: {sorted(set(tensors) - set(kinds))}.")
+        level = LinearLevel(child_ptr, **tensors)
+        level._check(sparse_cols, dense_cols)
+        return level
+
+    def _check(self, sparse_cols: int, dense_cols: int) -> None:
+        children, parents = int(self.child_ptr[-1]), len(self.child_ptr) - 1
+        rows, entries = len(self.rows), len(self.cols)
+        sound = (
+            self.chunk_ptr.shape == (parents + 1,)
+            and self.row_ptr.shape == (rows + 1,)
+            and self.vals.shape == (entries,)
+            and self.bias.shape == (children,)
+            and self.dense.shape == (children * dense_cols,)
+            and _pointers(self.chunk_ptr, rows)
+            and _pointers(self.row_ptr, entries)
+        )
+        if not sound:
+            raise ModelFileError("a level's arrays do not fit each other or the tree.")
+        if not all(np.isfinite(a).all() for a in (self.vals, self.bias, self.dense)):
+            raise ModelFileError("a level holds weights that are not finite.")
+        if rows and (self.rows.min() < 0 or self.rows.max() >= sparse_cols):
+            raise ModelFileError("a level names a feature the model does not have.")
+        starts = np.zeros(rows, bool)
+        starts[self.chunk_ptr[:-1][self.chunk_ptr[:-1] < rows]] = True
+        if rows and not ((np.diff(self.rows) > 0) | starts[1:]).all():
+            raise ModelFileError("a chunk's feature rows are not sorted.")
+        ends = self.row_ptr[self.chunk_ptr]  # entries of chunk c: [ends[c], ends[c + 1])
+        width = np.repeat(np.diff(self.child_ptr), np.diff(ends))
+        if entries and (self.cols >= width).any():
+            raise ModelFileError("a chunk names a child its node does not have.")
+
+    def native(self) -> _core.Level:
+        return _core.Level(
+            self.child_ptr, self.chunk_ptr, self.rows, self.row_ptr, self.cols, self.vals, self.bias, self.dense
+        )
+
+
+def _pointers(ptr: NDArray[np.int64], end: int) -> bool:
+    return bool(ptr[0] == 0 and ptr[-1] == end and (np.diff(ptr) >= 0).all())
+
+
+def relevance(y: Csr, config: LinearConfig) -> Csr:
+    """R^ (n, K): costs of the positives of one level from summed relevances `y`, normalised per document."""
+    if config.relevance == "off":
+        return Csr(y.indptr, y.indices, np.ones(y.nnz, np.float32), y.cols)
+    counts = y.counts()
+    value = y.data.astype(np.float64)
+    starts = y.indptr[:-1][counts > 0]
+    if config.relevance_norm == "none" or not len(starts):
+        return y
+    reduce = {"l1": np.add, "l2": np.add, "max": np.maximum}[config.relevance_norm]
+    total = reduce.reduceat(value**2 if config.relevance_norm == "l2" else value, starts)
+    total = np.sqrt(total) if config.relevance_norm == "l2" else total
+    scaled = value / np.repeat(total, counts[counts > 0])
+    return Csr(y.indptr, y.indices, scaled.astype(np.float32), y.cols)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where in a run a level is trained: keys its randomness."""
+
+    level: int
+    levels: int
+    seed: int
+    tree: int = 0
+
+
+def train_level(
+    x: Features,
+    costs: Csr,
+    m: Csr,
+    child_ptr: NDArray[np.int64],
+    config: LinearConfig,
+    *,
+    place: Place,
+    threads: int,
+    progress: Progress = None,
+) -> LinearLevel:
+    """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1})."""
+    t, depth = place.level, place.levels
+    cp, cn = config.costs(t, depth)
+    arrays = _core.train_level(
+        *x.parts,
+        *costs.transpose().parts[:3],
+        *m.transpose().parts[:3],
+        child_ptr,
+        loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        cp=cp,
+        cn=cn,
+        eps=at(config.eps, t, depth, "linear.eps"),
+        max_iter=at(config.max_iter, t, depth, "linear.max_iter"),
+        bias=config.bias,
+        threshold=at(config.threshold, t, depth, "linear.threshold"),
+        seed=place.seed,
+        tree=place.tree,
+        level=t,
+        threads=threads,
+        progress=progress,
+    )
+    return LinearLevel(child_ptr, **arrays)
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """One search: `keep` nodes of the last level reached, in a tree of `depth`; `names` gives its nodes public ids."""
+
+    config: SearchConfig
+    depth: int
+    keep: int
+    names: NDArray[np.int32] | None = None
+
+
+def search(
+    x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Progress = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
+    config, depth = what.config, what.depth
+    combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(len(levels))]
+    beams = [at(config.beam, t, depth, "search.beam") for t in range(len(levels) - 1)]
+    return _core.beam_search(
+        *x.parts,
+        levels=[level.native() for level in levels],
+        combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
+        power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
+        keep=[*beams, what.keep],
+        names=np.zeros(0, np.int32) if what.names is None else what.names,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:
+    """X as the model expects it; a ConfigError gives both widths otherwise."""
+    if (x.sparse_cols, x.dense_cols) != (sparse_cols, dense_cols):
+        raise ConfigError(
+            f"the features have {x.sparse_cols} sparse and {x.dense_cols} dense columns, but the model was trained on "
+            f"{sparse_cols} and {dense_cols}; use the same features."
+        )
+    return x

@@ -1,0 +1,228 @@
+"""A trained model: features, tree, levels and label names. Raw text in, label names and scores out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import limits, store
+from .config import to_dict
+from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
+from .errors import ConfigError, LabelwoodError, ModelFileError
+from .features import Tfidf
+from .linear import LinearLevel, Search, check_features, search
+from .metrics import Evaluation, MetricsConfig, evaluate
+from .progress import Progress, Silent
+from .recipes import Recipe, from_plain
+from .sparse import Features, as_features
+from .tree import Tree
+
+Predictions = list[list[tuple[str, float]]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """Made by `labelwood.train` or `labelwood.load`; never changed afterwards, safe to share between threads."""
+
+    recipe: Recipe
+    names: tuple[str, ...]  # label id → name
+    counts: NDArray[np.int64]  # (L,) training documents of each label
+    rows: int  # training documents
+    tfidf: Tfidf | None  # None: the user brings features
+    sparse_cols: int
+    dense_cols: int
+    tree: Tree
+    levels: list[LinearLevel]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Label names; the position is the id that `predict_arrays` returns."""
+        return self.names
+
+    def predict(
+        self, texts: Sequence[str] | None = None, *, X: object = None, k: int = 5, threads: int = 0
+    ) -> Predictions:
+        """The k best labels of each text (or row of X) with their scores, best first.
+
+        A list is shorter than k when beam search ends with fewer candidates. Labels that had no training document come
+        after all others.
+        """
+        return list(self.named(*self.predict_arrays(texts, X=X, k=k, threads=threads)))
+
+    def predict_arrays(
+        self, texts: Sequence[str] | Texts | None = None, *, X: object = None, k: int = 5, threads: int = 0,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
+        """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
+        workers = _threads(threads)
+        progress = progress or Silent()
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= limits.MAX_K:
+            raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
+        x = self._features(texts, X, workers, progress)
+        with progress.stage("predicting", x.rows, "docs") as tick:
+            what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.names)), self.tree.leaves)
+            ids, scores = search(x, self.levels, what, threads=workers, progress=tick)
+        return self._append_unseen(ids, scores)
+
+    def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Iterator[list[tuple[str, float]]]:
+        """The output of `predict_arrays` as (name, score) lists."""
+        for row, values in zip(ids.tolist(), scores.tolist(), strict=True):
+            yield [(self.names[i], value) for i, value in zip(row, values, strict=True) if i >= 0]
+
+    def evaluate(
+        self,
+        data: str | Path | Dataset | Sequence[str],
+        labels: Sequence[Sequence[str | int]] | None = None,
+        *,
+        X: object = None,
+        options: ReadOptions = ReadOptions(),
+        metrics: MetricsConfig = MetricsConfig(),
+        threads: int = 0,
+        progress: Progress | None = None,
+    ) -> Evaluation:
+        """Metrics on held-out data: a file, a Dataset, or texts with their labels."""
+        held_out = as_dataset(data, labels, X=X, options=options)
+        ids, _ = self.predict_arrays(
+            held_out.texts, X=held_out.features if self.tfidf is None else None, k=max(metrics.ks), threads=threads,
+            progress=progress,
+        )  # fmt: skip
+        truth, _, _ = align_labels(held_out, self.names)
+        return evaluate(ids, truth, self.counts, self.rows, metrics)
+
+    def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
+        """Write the model folder; an existing model there is replaced in one step or left as it was."""
+        meta: dict[str, Any] = {
+            "recipe": to_dict(self.recipe),
+            "rows": self.rows,
+            "labels": len(self.names),
+            "sparse_cols": self.sparse_cols,
+            "dense_cols": self.dense_cols,
+        }
+        parts: dict[str, dict[str, NDArray[Any]]] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
+        if self.tfidf is not None:
+            parts["tfidf"] = self.tfidf.tensors()
+        parts |= {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
+        store.save(Path(folder), meta, parts, overwrite=overwrite)
+
+    def _features(self, texts: Sequence[str] | Texts | None, x: object, threads: int, progress: Progress) -> Features:
+        if (texts is None) == (x is None):
+            raise ConfigError("give either texts or X=features, not both and not neither.")
+        if x is not None:
+            if self.tfidf is not None:
+                raise ConfigError("this model was trained on text; give it texts, not features.")
+            return check_features(as_features(x), self.sparse_cols, self.dense_cols)
+        if self.tfidf is None:
+            raise ConfigError("this model was trained on features; give it X=features, not texts.")
+        if isinstance(texts, str):
+            raise ConfigError("texts must be a list of texts; put a single text in a list: [text].")
+        packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts or [])
+        with progress.stage("reading words", len(packed), "docs") as tick:
+            return Features(self.tfidf.transform(packed, threads=threads, progress=tick))
+
+    def _append_unseen(
+        self, ids: NDArray[np.int32], scores: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Fill places beyond the candidates with labels that have no training document, in order of id."""
+        unseen = np.flatnonzero(self.counts == 0).astype(np.int32)
+        empty = ids < 0
+        if not len(unseen) or not empty.any():
+            return ids, scores
+        ids, scores = ids.copy(), scores.copy()
+        place = np.cumsum(empty, axis=1) - 1
+        fill = empty & (place < len(unseen))
+        ids[fill] = unseen[place[fill]]
+        if scores.min() < 0:  # margins: stay below the last of the row
+            scores[fill] = np.broadcast_to(scores.min(axis=1, keepdims=True), scores.shape)[fill]
+        return ids, scores
+
+    def _label_tensors(self) -> dict[str, NDArray[Any]]:
+        names = Texts.from_strings(self.names)
+        return {"names": names.arena, "offsets": names.offsets, "counts": self.counts}
+
+
+def load(folder: str | Path) -> Model:
+    """A saved model, memory-mapped, every byte verified before it is used."""
+    stored = store.load(Path(folder))
+    try:
+        return _from_stored(stored.meta, stored.parts)
+    except ModelFileError:
+        raise
+    except (LabelwoodError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"{folder} is not a sound model: {error}") from error
+
+
+def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]) -> Model:
+    recipe = from_plain(meta["recipe"])
+    names, counts = _read_labels(parts["labels"], meta["labels"])
+    sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
+    tree = Tree.from_tensors(parts["tree"], len(names))
+    tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
+    if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
+        raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
+    if not np.array_equal(np.sort(tree.leaves), np.flatnonzero(counts)):
+        raise ModelFileError("the tree's leaves are not the labels that have training documents.")
+    levels = [
+        LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
+        for t, ptr in enumerate(tree.child_ptrs)
+    ]
+    return Model(recipe, names, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels)
+
+
+def _size(meta: dict[str, Any], key: str) -> int:
+    value = meta[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limits.MAX_INDEX:
+        raise ModelFileError(f"the manifest's {key!r} must be a whole number below 2^31, but is {value!r}.")
+    return value
+
+
+def _read_labels(tensors: dict[str, NDArray[Any]], expected: object) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    arena, offsets, counts = tensors["names"], tensors["offsets"], tensors["counts"]
+    kinds = arena.dtype == np.uint8 and offsets.dtype == counts.dtype == np.int64
+    n = len(offsets) - 1
+    if not kinds or n != expected or counts.shape != (n,) or (counts < 0).any():
+        raise ModelFileError("the label names do not fit the model.")
+    if n < 0 or offsets[0] != 0 or offsets[-1] != len(arena) or (np.diff(offsets) < 0).any():
+        raise ModelFileError("the label names' offsets are out of order.")
+    try:
+        names = tuple(Texts(arena, offsets))
+    except UnicodeDecodeError as error:
+        raise ModelFileError("a label name is not valid UTF-8.") from error
+    if any(a >= b for a, b in pairwise(names)):
+        raise ModelFileError("the label names are not sorted and distinct.")
+    return names, counts
+
+
+def _threads(threads: int) -> int:
+    from .train import Run
+
+    return Run(threads=threads).workers
+
+
+def as_dataset(
+    data: str | Path | Dataset | Sequence[str] | None,
+    labels: Any = None,
+    *,
+    X: object = None,
+    relevance: Iterable[Sequence[float]] | None = None,
+    options: ReadOptions = ReadOptions(),
+) -> Dataset:
+    """Whatever a caller hands over — a path, a Dataset, texts and labels, a matrix and labels — as a Dataset."""
+    if X is not None:
+        if data is not None:
+            raise ConfigError("give either texts or X=features, not both.")
+        return from_matrix(as_features(X), labels, relevance=relevance)
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str | Path):
+        if labels is not None:
+            raise ConfigError("a path already carries its labels; give labels only with a list of texts.")
+        return read(data, options)
+    if data is None:
+        raise ConfigError("give texts, a path, or X=features.")
+    return from_lists(data, labels, relevance=relevance)

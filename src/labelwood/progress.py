@@ -1,0 +1,132 @@
+"""Progress for long work: named stages, one after another or nested, each giving a callback f(done, total).
+
+    with progress.stage("training level 2", total=labels, unit="labels") as tick:
+        _core.train_level(..., progress=tick)  # native calls take the callback as it is
+    progress.timings  # {"training level 2": 12.3}
+
+`Silent` only keeps the times; `Terminal` also draws one line on a terminal while a stage is taking long.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, TextIO
+
+Tick = Callable[[int, int], None]
+
+
+class Progress(Protocol):
+    """What long work is given to report to."""
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds by stage, in the order of their start; nested ones as "outer / inner", repeats added up."""
+
+    def stage(self, name: str, total: int = 0, unit: str = "") -> AbstractContextManager[Tick]:
+        """A stretch of work of `total` units (0: unknown), open while the context is."""
+
+
+class Silent:
+    """Shows nothing, keeps the times."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.timings: dict[str, float] = {}
+        self._clock = clock
+        self._open: list[str] = []
+
+    @contextmanager
+    def stage(self, name: str, total: int = 0, unit: str = "") -> Iterator[Tick]:
+        """Time the stage, also when it fails; repeated stages add up."""
+        self._open.append(name)
+        path, start = " / ".join(self._open), self._clock()
+        self.timings.setdefault(path, 0.0)
+        try:
+            yield self._tick(path, start, total, unit)
+        finally:
+            self.timings[path] += self._clock() - start
+            self._open.pop()
+            self._clear()
+
+    def _tick(self, path: str, start: float, total: int, unit: str) -> Tick:
+        return lambda done, total: None
+
+    def _clear(self) -> None:
+        """Called when a stage ends: nothing of it may stay on the screen."""
+
+
+class Terminal(Silent):
+    """One live line: stage, bar, done/total, rate, time left. Only on a terminal, only after `delay` seconds.
+
+    The line is drawn from the callback, at most ten times a second; there is no thread behind it.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, delay: float = 2.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._stream = sys.stderr if stream is None else stream
+        self._delay = delay
+        self._drawn = float("-inf")
+        self._bar: Any = None
+        self._make_bar = _bar_maker(self._stream) if self._stream.isatty() else None
+
+    def _tick(self, path: str, start: float, total: int, unit: str) -> Tick:
+        expected = total
+
+        def tick(done: int, total: int) -> None:
+            now = self._clock()
+            if self._make_bar is None or now - start < self._delay or now - self._drawn < 0.1:
+                return
+            self._drawn = now
+            self._draw(path, done, total or expected, status(done, total or expected, unit, now - start))
+
+        return tick
+
+    def _draw(self, path: str, done: int, total: int, text: str) -> None:
+        if self._bar is None:
+            assert self._make_bar is not None
+            self._bar = self._make_bar()
+            self._bar.start()
+            self._bar.add_task("", total=None, status="")
+        self._bar.update(
+            self._bar.task_ids[0], description=path, completed=done, total=total or None, status=text, refresh=True
+        )
+
+    def _clear(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def status(done: int, total: int, unit: str, seconds: float) -> str:
+    """What stands after the bar: "1,200/5,000 labels · 300/s · 0:13 left"; less while less is known."""
+    parts = [f"{done:,}" + (f"/{total:,}" if total else "") + (f" {unit}" if unit else "")]
+    rate = done / seconds if seconds > 0 else 0.0
+    if rate > 0:
+        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+        if total:
+            parts.append(f"{_span(max(0, total - done) / rate)} left")
+    return " · ".join(parts)
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _bar_maker(stream: TextIO) -> Callable[[], Any]:
+    """Makes rich's progress display; rich is imported here, once something is to be shown on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+
+    def make() -> Any:
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TextColumn("{task.fields[status]}"))
+        console = Console(file=stream, force_terminal=True)
+        return RichProgress(*columns, console=console, transient=True, auto_refresh=False)
+
+    return make

@@ -1,0 +1,308 @@
+"""The model folder: a manifest and one tensor file per part. It knows nothing of what the parts mean.
+
+    labelwood.json                      the manifest: format, schema, meta, every file with its digests, its own digest
+    <part>-<16 hex digits>.safetensors  named by content
+
+Saving writes the data files first and replaces the manifest last, by one atomic rename: a reader sees the old model or
+the new one, never a mix. Loading verifies every byte it hands out. Nothing depends on time, host, path or threads.
+docs/model-format.md is the specification.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from . import disk, limits, plain, tensorfile
+from .digests import Chunk, digest_blocks
+from .errors import ConfigError, ModelFileError, StorageError, nearest
+
+FORMAT = "labelwood"
+SCHEMA = 1
+MANIFEST = "labelwood.json"
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema n → a manifest of schema n + 1
+
+PART = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+DATA_FILE = re.compile(rf"{PART.pattern}-[0-9a-f]{{16}}\.safetensors")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+REPAIR = "the model is damaged; copy it again, or restore it from a backup"
+
+Tensors = Mapping[str, NDArray[Any]]
+AnyPath = str | os.PathLike[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class FileEntry:
+    """One data file in the manifest."""
+
+    name: str
+    bytes: int
+    block: int  # bytes hashed together
+    sha256: tuple[str, ...]  # of each block
+
+    def digest(self) -> str:
+        """Of the whole file: its first 16 digits are in the name."""
+        return hashlib.sha256("".join(self.sha256).encode("ascii")).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """A checked manifest."""
+
+    schema: int
+    meta: dict[str, Any]
+    files: dict[str, FileEntry]  # by part
+    digest: str
+
+    @property
+    def bytes(self) -> int:
+        """Of all data files."""
+        return sum(entry.bytes for entry in self.files.values())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stored:
+    """A loaded folder: read-only arrays that are views of the mapped, verified files."""
+
+    manifest: Manifest
+    parts: dict[str, dict[str, NDArray[Any]]]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.manifest.meta
+
+    def part(self, name: str) -> dict[str, NDArray[Any]]:
+        """A part that must be there."""
+        if name not in self.parts:
+            raise ModelFileError(f"the model has no part {name!r}; {nearest(name, self.parts)}")
+        return self.parts[name]
+
+
+def save(folder: AnyPath, meta: Mapping[str, Any], parts: Mapping[str, Tensors], *, overwrite: bool = True) -> None:
+    """Write a model folder, or replace the model in it. StorageError: the disk refused, the old model is intact."""
+    folder = disk.as_path(folder)
+    chunks = {_checked_part(part): tensorfile.encode(tensors) for part, tensors in parts.items()}
+    files = {part: _entry(part, chunks[part]) for part in sorted(chunks)}
+    manifest = _spell_manifest(meta, files)
+    disk.make_folder(folder)
+    busy = f"another process is saving a model to {folder}; wait for it, or choose another folder."
+    with disk.locked(folder, os.O_RDONLY | os.O_DIRECTORY, busy):
+        before = disk.names(folder)
+        _check_target(folder, before, overwrite)
+        _publish_data(folder, before, files, chunks)
+        disk.publish(folder / MANIFEST, [manifest])
+        _sweep(folder, keep={MANIFEST, *(entry.name for entry in files.values())})
+
+
+def load(folder: AnyPath) -> Stored:
+    """Read a model folder and verify every byte of it; ModelFileError names the file and what is wrong."""
+    folder = disk.as_path(folder)
+    before = b""
+    while True:
+        raw = _read_manifest(folder)
+        manifest = _parse_manifest(raw, str(folder / MANIFEST))
+        try:
+            return Stored(manifest, {part: _read_data(folder, entry) for part, entry in manifest.files.items()})
+        except FileNotFoundError as error:
+            if raw == before:
+                raise ModelFileError(f"{error.filename} is missing; {REPAIR}.") from error
+            before = raw  # a save may have replaced the model between manifest and file: look again
+
+
+def describe(folder: AnyPath) -> Manifest:
+    """The checked manifest; the data files are not opened."""
+    folder = disk.as_path(folder)
+    return _parse_manifest(_read_manifest(folder), str(folder / MANIFEST))
+
+
+def verify(folder: AnyPath) -> Manifest:
+    """Check every byte of a model folder and hand back its manifest."""
+    return load(folder).manifest
+
+
+def exists(folder: AnyPath) -> bool:
+    """Is there a model, sound or not?"""
+    return os.path.lexists(disk.as_path(folder) / MANIFEST)
+
+
+def erase(folder: Path) -> None:
+    """Remove the model: the manifest first, then our files, then the folder if nothing else is in it."""
+    with disk.refusing(folder):
+        with suppress(FileNotFoundError):
+            disk.system.unlink(folder / MANIFEST)
+        _sweep(folder, keep=set())
+        if not disk.names(folder):
+            with suppress(FileNotFoundError):
+                disk.system.rmdir(folder)
+
+
+def _checked_part(part: str) -> str:
+    if not PART.fullmatch(part):
+        raise ConfigError(f"{part!r} cannot name a part; allowed are a-z, then up to 63 of a-z 0-9 _ -.")
+    return part
+
+
+def _entry(part: str, chunks: Sequence[Chunk]) -> FileEntry:
+    size, block = sum(len(chunk) for chunk in chunks), limits.DIGEST_BLOCK
+    entry = FileEntry("", size, block, digest_blocks(chunks, block))
+    return dataclasses.replace(entry, name=_file_name(part, entry))
+
+
+def _file_name(part: str, entry: FileEntry) -> str:
+    return f"{part}-{entry.digest()[:16]}.safetensors"
+
+
+def _spell_manifest(meta: Mapping[str, Any], files: Mapping[str, FileEntry]) -> bytes:
+    body = {"format": FORMAT, "schema": SCHEMA, "meta": plain.normal(meta, "meta")}
+    body["files"] = {part: dataclasses.asdict(entry) for part, entry in files.items()}
+    text = plain.dump({**body, "digest": _digest(body)}, "the manifest")
+    if len(text) > limits.MAX_MANIFEST_BYTES or text.count(b",") > limits.MAX_JSON_ITEMS:
+        raise ConfigError(
+            f"the manifest would have {len(text)} bytes and {text.count(b',')} values; at most "
+            f"{limits.MAX_MANIFEST_BYTES} and {limits.MAX_JSON_ITEMS} are allowed. Move large data from meta to a part."
+        )
+    return text
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    """Of a manifest without its digest."""
+    return hashlib.sha256(plain.dump(body)).hexdigest()
+
+
+def _check_target(folder: Path, found: list[str], overwrite: bool) -> None:
+    if MANIFEST in found:
+        if not overwrite:
+            raise ConfigError(f"there is a model in {folder}; choose another folder, or allow overwriting it.")
+        return
+    foreign = [name for name in found if not _is_ours(name)]
+    if foreign:
+        raise ConfigError(
+            f"{folder} is not a model folder and holds other files ({foreign[0]!r}, {len(foreign)} in all); "
+            "choose a new or empty folder."
+        )
+
+
+def _publish_data(
+    folder: Path, before: list[str], files: Mapping[str, FileEntry], chunks: Mapping[str, Sequence[Chunk]]
+) -> None:
+    """Write the data files that are not there yet. Names tell content, so the old model's files are not touched."""
+    try:
+        for part, entry in files.items():
+            if not _holds(folder / entry.name, entry):
+                disk.publish(folder / entry.name, chunks[part])
+    except BaseException:
+        for name in {entry.name for entry in files.values()}.difference(before):
+            disk.discard(folder / name)  # a full disk gets its space back
+        raise
+
+
+def _holds(path: Path, entry: FileEntry) -> bool:
+    try:
+        _verified(path, entry)
+    except (FileNotFoundError, ModelFileError, StorageError):
+        return False
+    return True
+
+
+def _sweep(folder: Path, keep: set[str]) -> None:
+    """Remove our files that no manifest names any more. The model is safe already, so a refusal is no failure."""
+    with suppress(StorageError):
+        for name in disk.names(folder):
+            if _is_ours(name) and name not in keep:
+                disk.discard(folder / name)
+
+
+def _is_ours(name: str) -> bool:
+    return bool(DATA_FILE.fullmatch(name) or disk.TEMPORARY.fullmatch(name))
+
+
+def _read_manifest(folder: Path) -> bytes:
+    path = folder / MANIFEST
+    try:
+        return bytes(disk.read(path, limits.MAX_MANIFEST_BYTES))
+    except FileNotFoundError as error:
+        what = "there is no such folder" if not folder.exists() else "it is a file"
+        if folder.is_dir():
+            what = f"it holds no {MANIFEST}"
+        raise ModelFileError(f"{folder} is not a model: {what}. Give the folder of a trained model.") from error
+
+
+def _parse_manifest(raw: bytes, where: str) -> Manifest:
+    body = plain.parse(raw, where)
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise ModelFileError(f"{where}: this is not the manifest of a labelwood model.")
+    _check_schema(body.get("schema"), where)
+    if plain.dump(body) != raw:
+        raise ModelFileError(f"{where}: not spelled as labelwood writes it; {REPAIR}.")
+    digest = body.pop("digest", None)
+    if digest != _digest(body):
+        raise ModelFileError(f"{where}: the manifest does not match its own digest; {REPAIR}.")
+    body = _migrated(body, where)
+    if set(body) != {"format", "schema", "meta", "files"}:
+        raise ModelFileError(f"{where}: the manifest has wrong keys; {REPAIR}.")
+    meta, files = body["meta"], body["files"]
+    if not isinstance(meta, dict) or not isinstance(files, dict):
+        raise ModelFileError(f"{where}: meta and files must be tables.")
+    entries = {part: _parse_entry(part, entry, f"{where}, file {part[:80]!r}") for part, entry in files.items()}
+    return Manifest(body["schema"], meta, entries, digest)
+
+
+def _check_schema(schema: object, where: str) -> None:
+    if type(schema) is not int or schema < 1:
+        raise ModelFileError(f"{where}: the schema must be a whole number ≥ 1, but is {repr(schema)[:80]}.")
+    if schema > SCHEMA:
+        raise ModelFileError(
+            f"{where}: the model has schema {schema}, but this release reads schemas up to {SCHEMA}; "
+            "install a newer labelwood."
+        )
+
+
+def _migrated(body: dict[str, Any], where: str) -> dict[str, Any]:
+    while (schema := body["schema"]) < SCHEMA:
+        if schema not in MIGRATIONS:
+            raise ModelFileError(f"{where}: no migration from schema {schema} to {SCHEMA}; train the model again.")
+        body = MIGRATIONS[schema](body)
+    return body
+
+
+def _parse_entry(part: str, entry: Any, where: str) -> FileEntry:
+    if not PART.fullmatch(part):
+        raise ModelFileError(f"{where}: this cannot name a part.")
+    if not isinstance(entry, dict) or set(entry) != {"name", "bytes", "block", "sha256"}:
+        raise ModelFileError(f"{where}: the entry must have exactly name, bytes, block, sha256.")
+    size, block, digests = entry["bytes"], entry["block"], entry["sha256"]
+    if type(size) is not int or type(block) is not int or size < 8 or not 4096 <= block <= 2**30:
+        raise ModelFileError(f"{where}: bytes must be ≥ 8 and block between 4096 and 2^30.")
+    if not isinstance(digests, list) or not all(isinstance(d, str) and SHA256.fullmatch(d) for d in digests):
+        raise ModelFileError(f"{where}: sha256 must be a list of digests of 64 hex digits.")
+    if len(digests) != -(-size // block):
+        raise ModelFileError(f"{where}: {size} bytes need {-(-size // block)} digests, but {len(digests)} are given.")
+    found = FileEntry(str(entry["name"]), size, block, tuple(digests))
+    if found.name != _file_name(part, found):  # also keeps the path inside the folder
+        raise ModelFileError(f"{where}: the name {found.name[:100]!r} does not match the content.")
+    return found
+
+
+def _read_data(folder: Path, entry: FileEntry) -> dict[str, NDArray[Any]]:
+    path = folder / entry.name
+    return tensorfile.decode(_verified(path, entry), str(path))
+
+
+def _verified(path: Path, entry: FileEntry) -> memoryview:
+    """The mapped bytes, after their digests were found right: what is verified is what is used."""
+    data = disk.read(path)
+    if len(data) != entry.bytes:
+        raise ModelFileError(f"{path} has {len(data)} bytes, but should have {entry.bytes}; {REPAIR}.")
+    for i, digest in enumerate(digest_blocks([data], entry.block)):
+        if digest != entry.sha256[i]:
+            end = min(len(data), (i + 1) * entry.block)
+            raise ModelFileError(f"{path}: bytes {i * entry.block} to {end} have changed; {REPAIR}.")
+    return data

@@ -1,0 +1,197 @@
+"""The label tree: levels of nested clusters C_1 … C_D, the last level being the labels themselves.
+
+A tree is child pointers per level plus one permutation of labels, so the children of a node are always contiguous:
+nodes of level t are numbered so that node p of level t-1 owns [ptr[p], ptr[p+1]). Level 0 is a single root.
+
+Built by balanced spherical k-means over label features. `sizes` decides the shape first: either given
+("16-256-3956"), or from `branch` and `leaf` as the perfect binary tree of depth ceil(log2(L / leaf)) of which every
+log2(branch)-th level is kept, counted from the leaves, until at most `min_codes` nodes remain.
+Labels without positives are not in the tree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core, limits
+from .config import setting
+from .errors import ConfigError, ModelFileError
+from .labels import Progress
+from .sparse import Csr, Features
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeConfig:
+    """The shape of the tree and how its nodes are cut."""
+
+    branch: int = setting(16, "children of an inner node", low=2, high=limits.MAX_CHILDREN)
+    leaf: int = setting(100, "at most this many labels under a last inner node", low=1, high=limits.MAX_CHILDREN)
+    min_codes: int | None = setting(None, "stop merging levels at this many top nodes (default: branch)", low=1)
+    levels: tuple[int, ...] | None = setting(
+        None,
+        "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf",
+        low=1,
+    )
+    split: str = setting(
+        "bisect",
+        "cut a node by repeated balanced 2-means (bisect) or by B centres at once (kway)",
+        choices=("bisect", "kway"),
+    )
+    max_iter: int = setting(20, "k-means iterations per cut", low=1, high=10_000)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tree:
+    """Nested clusters of the labels that have positives."""
+
+    child_ptrs: tuple[NDArray[np.int64], ...]  # level t: (K_{t-1} + 1,)
+    leaves: NDArray[np.int32]  # (K_D,) label id of each node of the last level
+
+    @property
+    def depth(self) -> int:
+        return len(self.child_ptrs)
+
+    def size(self, level: int) -> int:
+        """K_t: nodes of a level (0-based, without the root)."""
+        return int(self.child_ptrs[level][-1])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self.size(t) for t in range(self.depth))
+
+    def parents(self, level: int) -> NDArray[np.int32]:
+        """For each node of `level`, its parent in the level above (the root is 0)."""
+        ptr = self.child_ptrs[level]
+        return np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), np.diff(ptr))
+
+    def labels_to_nodes(self, level: int, labels: int) -> NDArray[np.int32]:
+        """(labels,) node of `level` above each label, -1 for labels outside the tree."""
+        node = np.arange(self.size(self.depth - 1), dtype=np.int32)
+        for t in range(self.depth - 1, level, -1):
+            node = self.parents(t)[node]
+        found = np.full(labels, -1, np.int32)
+        found[self.leaves] = node
+        return found
+
+    def tensors(self) -> dict[str, NDArray[np.generic]]:
+        """What the model folder stores."""
+        return {**{f"child_ptr.{t}": ptr for t, ptr in enumerate(self.child_ptrs)}, "leaves": self.leaves}
+
+    @staticmethod
+    def from_tensors(tensors: dict[str, NDArray[np.generic]], labels: int) -> Tree:
+        """The checked inverse of `tensors`."""
+        depth = len(tensors) - 1
+        try:
+            ptrs = tuple(tensors[f"child_ptr.{t}"] for t in range(depth))
+            leaves = tensors["leaves"]
+        except KeyError as error:
+            raise ModelFileError(f"the tree lacks the array {error}.") from error
+        nodes = 1
+        for ptr in ptrs:
+            if ptr.dtype != np.int64 or ptr.shape != (nodes + 1,) or ptr[0] != 0:
+                raise ModelFileError("the tree's child pointers do not fit its levels.")
+            width = np.diff(ptr)
+            if (width < 1).any() or (width > limits.MAX_CHILDREN).any():
+                raise ModelFileError("the tree has a node without children, or with too many.")
+            nodes = int(ptr[-1])
+            if nodes > limits.MAX_INDEX:
+                raise ModelFileError("the tree has too many nodes.")
+        if not ptrs or leaves.dtype != np.int32 or leaves.shape != (nodes,):
+            raise ModelFileError("the tree's leaves do not fit its last level.")
+        if leaves.min() < 0 or leaves.max() >= labels or len(np.unique(leaves)) != nodes:
+            raise ModelFileError("the tree's leaves are not distinct labels of the model.")
+        return Tree(ptrs, leaves)  # type: ignore[arg-type]
+
+
+def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
+    """K_1 < … < K_D = labels."""
+    if config.levels is not None:
+        sizes = config.levels if config.levels[-1] == labels else (*config.levels, labels)
+        if any(a >= b for a, b in pairwise(sizes)):
+            raise ConfigError(
+                f"tree.levels is {'-'.join(map(str, config.levels))} for {labels} labels with positives; "
+                "sizes must grow from level to level and stay below the number of labels."
+            )
+        return sizes
+    if labels <= config.leaf:
+        return (labels,)
+    codes = 2 ** max(1, math.ceil(math.log2(labels / config.leaf)))
+    if codes >= labels:
+        return (labels,)  # leaf = 1: every label its own cluster
+    sizes = (labels,)
+    stop = config.min_codes or config.branch
+    while True:
+        sizes = (codes, *sizes)
+        if codes <= stop or codes // config.branch < 2:
+            return sizes
+        codes //= config.branch
+
+
+def build(
+    z: Features,
+    labels: NDArray[np.int32],
+    config: TreeConfig,
+    seed: int,
+    tree: int = 0,
+    *,
+    threads: int,
+    progress: Progress = None,
+) -> Tree:
+    """Cluster the labels: row i of Z stands for labels[i]. `tree` numbers the trees of an ensemble."""
+    sizes = level_sizes(len(labels), config)
+    if len(sizes) > limits.MAX_LEVELS:
+        raise ConfigError(f"the tree would have {len(sizes)} levels; at most {limits.MAX_LEVELS} are allowed.")
+    members = np.arange(len(labels), dtype=np.int32)
+    node_ptr = np.array([0, len(labels)], np.int64)  # nodes of the current level as ranges of members
+    child_ptrs: list[NDArray[np.int64]] = []
+    for size in sizes[:-1]:
+        parts = _shares(np.diff(node_ptr), size)
+        members, node_ptr = _core.split(
+            *z.parts, members, node_ptr, parts, config.split == "kway", config.max_iter, seed, tree, threads, progress
+        )
+        child_ptrs.append(np.concatenate(([0], np.cumsum(parts, dtype=np.int64))))
+    child_ptrs.append(node_ptr)
+    if max(int(np.diff(p).max()) for p in child_ptrs) > limits.MAX_CHILDREN:
+        raise ConfigError(
+            f"a tree node would have {max(int(np.diff(p).max()) for p in child_ptrs)} children; at most "
+            f"{limits.MAX_CHILDREN} are allowed: lower tree.leaf or tree.branch."
+        )
+    return Tree(tuple(child_ptrs), labels[members])
+
+
+def _shares(widths: NDArray[np.int64], total: int) -> NDArray[np.int32]:
+    """How many children each node gets: as even as possible, the larger nodes first, never more than its labels."""
+    if total < len(widths) or total > int(widths.sum()):
+        raise ConfigError(f"a level of {total} clusters does not fit between {len(widths)} and {int(widths.sum())}.")
+    share = np.full(len(widths), total // len(widths), np.int64)
+    share[np.argsort(-widths, kind="stable")[: total % len(widths)]] += 1
+    while (over := share - widths).max() > 0:  # nodes smaller than their share pass the rest on
+        spare = int(over[over > 0].sum())
+        share = np.minimum(share, widths)
+        room = np.flatnonzero(share < widths)
+        share[room[: spare % len(room)]] += 1
+        share[room] += spare // len(room)
+    return share.astype(np.int32)
+
+
+def up(y: Csr, tree: Tree, level: int) -> Csr:
+    """Y·C: the labels (n, L) summed over the clusters of `level` (n, K_t), eq. 5-6; columns sorted."""
+    node = tree.labels_to_nodes(level, y.cols)
+    rows = np.repeat(np.arange(y.rows), y.counts())
+    columns = node[y.indices]
+    inside = columns >= 0
+    rows, columns, values = rows[inside], columns[inside], y.data[inside]
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    starts = np.flatnonzero(first)
+    sums = np.add.reduceat(values, starts) if len(starts) else values
+    indptr = np.zeros(y.rows + 1, np.int64)
+    np.cumsum(np.bincount(rows[starts], minlength=y.rows), out=indptr[1:])
+    return Csr(indptr, columns[starts].astype(np.int32), sums.astype(np.float32), tree.size(level))

@@ -1,0 +1,221 @@
+"""The workspace of a run: every finished stage is a folder named by what it was made from.
+
+A stage is a pure function of its inputs (plain data, digests of arrays, keys of earlier stages). Its key is the digest
+of those, so resuming means: the folder is there. A stage folder is a model folder (store.py), hence written at once,
+verified when read, and made again, with a warning, if it is damaged.
+
+    DIR.work/
+      run.json                 what this run is: recipe, data digests
+      lock                     held by the process that works here
+      <stage>-<16 hex digits>/ one per finished stage
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from . import disk, limits, plain, store, tensorfile
+from .digests import digest_arrays, digest_plain
+from .errors import ConfigError, ModelFileError, StorageError
+
+__all__ = ["Stage", "Workspace", "digest_arrays", "digest_plain", "work_folder"]
+
+STAGE_SCHEMA = 1  # to be raised when stages of the same release line change their bits or their layout
+RUN, LOCK = "run.json", "lock"
+STAGE_FOLDER = re.compile(rf"{store.PART.pattern}-[0-9a-f]{{16}}")
+
+Tensors = Mapping[str, NDArray[Any]]
+Make = Callable[[], Tensors | tuple[Tensors, Mapping[str, Any]]]
+
+
+def work_folder(model: Path) -> Path:
+    """The workspace beside a model folder: DIR.work."""
+    model = Path(os.path.abspath(model))  # noqa: PTH100 — resolve() would leave a linked folder
+    return model.with_name(f"{model.name}.work")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stage:
+    """A finished stage. `key` names its content: give it to the stages that build on this one."""
+
+    key: str
+    tensors: dict[str, NDArray[Any]]  # read-only
+    meta: dict[str, Any]
+    reused: bool
+
+
+class Workspace:
+    """Runs stages, keeping each one on disk; with folder None everything stays in memory."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = None if folder is None else disk.as_path(folder)
+        self._held = ExitStack()
+        self._begun = False
+
+    def begin(self, run: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+        """Lock the workspace and make sure that what is in it belongs to this run.
+
+        Resuming another run is a ConfigError that names the field; so is a leftover workspace when neither resuming
+        nor overwriting was asked for. Resuming where nothing is left simply starts.
+        """
+        run = {"schema": STAGE_SCHEMA, "release": _release(), "run": plain.normal(run, "run")}
+        if self.folder is None:
+            return
+        self._lock(self.folder)
+        try:
+            self._settle(self.folder, run, resume, overwrite)
+        except BaseException:
+            self.close()
+            raise
+        self._begun = True
+
+    def stage(self, name: str, inputs: Mapping[str, Any], make: Make) -> Stage:
+        """The stage's result: read back if an earlier run left it here, else made now and kept."""
+        if not store.PART.fullmatch(name):
+            raise ConfigError(f"{name!r} cannot name a stage; allowed are a-z, then up to 63 of a-z 0-9 _ -.")
+        key = digest_plain({"name": name, "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
+        if self.folder is None:
+            return _made(key, make)
+        if not self._begun:
+            raise ConfigError("begin() must come before the first stage of a workspace on disk.")
+        folder = self.folder / f"{name}-{key[:16]}"
+        found = _reused(folder, key) if store.exists(folder) else None
+        if found is None:
+            found = _made(key, make)
+            store.save(folder, {"key": key, "meta": found.meta}, {"tensors": found.tensors})
+        return found
+
+    def remove(self) -> None:
+        """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
+        if self.folder is not None and self._begun:
+            _clear(self.folder)
+            disk.discard(self.folder / LOCK)
+            with suppress(OSError):  # somebody's own file is in it
+                disk.system.rmdir(self.folder)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the lock; the stages stay for a later resume."""
+        self._begun = False
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self, folder: Path) -> None:
+        if self._begun:
+            raise ConfigError(f"the workspace {folder} has begun already; one run at a time.")
+        path, flags = folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        busy = f"another run is at work in {folder}; wait for it to end, or choose another model folder."
+        while True:
+            disk.make_folder(folder)
+            fd = self._held.enter_context(disk.locked(path, flags, busy))
+            with disk.refusing(path), suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), path.lstat()):
+                    return
+            self._held.close()  # the run before us removed the file between our opening and locking it
+
+    def _settle(self, folder: Path, run: dict[str, Any], resume: bool, overwrite: bool) -> None:
+        left = [name for name in disk.names(folder) if name != LOCK]
+        foreign = [name for name in left if not _is_ours(name)]
+        if foreign:
+            raise ConfigError(
+                f"the workspace {folder} holds {foreign[0]!r}, which is not ours; "
+                "move it away, or choose another model folder."
+            )
+        started = any(not disk.TEMPORARY.fullmatch(name) for name in left)
+        if started and resume:
+            _check_same_run(folder / RUN, run)
+        elif started and not overwrite:
+            raise ConfigError(
+                f"an unfinished run is in {folder}; continue it with --resume, or start over with --overwrite."
+            )
+        else:
+            _clear(folder)
+        disk.publish(folder / RUN, [plain.dump(run)])
+
+
+def _release() -> str:
+    from . import __version__  # late: the package may still be importing
+
+    return __version__
+
+
+def _made(key: str, make: Make) -> Stage:
+    """Run the stage; its result looks as if it had been read from disk, so that resuming cannot differ."""
+    found = make()
+    tensors, meta = found if isinstance(found, tuple) else (found, {})
+    return Stage(key, {n: tensorfile.normal(a, n) for n, a in tensors.items()}, plain.normal(meta, "meta"), False)
+
+
+def _reused(folder: Path, key: str) -> Stage | None:
+    try:
+        found = store.load(folder)
+        if found.meta.get("key") != key:
+            raise ModelFileError(f"{folder} was made from other inputs")
+        return Stage(key, found.part("tensors"), found.meta["meta"], True)
+    except (ModelFileError, StorageError, KeyError) as error:
+        warnings.warn(f"a finished stage cannot be reused and is made again: {error}", stacklevel=3)
+        return None
+
+
+def _check_same_run(path: Path, run: dict[str, Any]) -> None:
+    try:
+        before = plain.parse(bytes(disk.read(path, limits.MAX_MANIFEST_BYTES)), str(path))
+    except (FileNotFoundError, ModelFileError) as error:
+        # Harmless: every stage carries the digest of its own inputs.
+        warnings.warn(f"{path.name} is missing or damaged and is written again: {error}", stacklevel=4)
+        return
+    for field, old, new in _differences(before, run, ""):
+        raise ConfigError(
+            f"cannot resume {path.parent}: {field} was {old} but is {new} now; "
+            "give what the run was started with, or start over with --overwrite."
+        )
+
+
+def _differences(old: Any, new: Any, where: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            name = f"{where}.{key}".removeprefix(".").removeprefix("run.")
+            yield from _differences(old.get(key, _ABSENT), new.get(key, _ABSENT), name)
+    elif old != new or type(old) is not type(new):
+        yield where or "the run", _show(old), _show(new)
+
+
+_ABSENT = object()
+
+
+def _show(value: object) -> str:
+    text = "absent" if value is _ABSENT else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _is_ours(name: str) -> bool:
+    return name == RUN or bool(STAGE_FOLDER.fullmatch(name) or disk.TEMPORARY.fullmatch(name))
+
+
+def _clear(folder: Path) -> None:
+    """Remove run.json and the stages; stages first, so that a kill in between leaves a workspace that says whose."""
+    with disk.refusing(folder):
+        for name in disk.names(folder):
+            if STAGE_FOLDER.fullmatch(name) and (folder / name).is_dir():
+                store.erase(folder / name)
+            elif disk.TEMPORARY.fullmatch(name):
+                disk.discard(folder / name)
+        with suppress(FileNotFoundError):
+            disk.system.unlink(folder / RUN)

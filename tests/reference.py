@@ -1,0 +1,259 @@
+"""Slow, plain twins of the native functions, in float64 numpy and Python integers."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(x: int) -> int:
+    x = (x + GOLDEN) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def key(seed: int, *where: int) -> int:
+    k = mix(seed)
+    for w in where:
+        k = mix(k ^ mix(w & MASK))
+    return k
+
+
+class Rng:
+    def __init__(self, k: int) -> None:
+        self.state = k
+
+    def below(self, n: int) -> int:
+        out = mix(self.state)
+        self.state = (self.state + GOLDEN) & MASK
+        return ((out >> 32) * n) >> 32
+
+
+def shuffled(n: int, k: int) -> list[int]:
+    rng, items = Rng(k), list(range(n))
+    for i in range(n - 1, 0, -1):
+        j = rng.below(i + 1)
+        items[i], items[j] = items[j], items[i]
+    return items
+
+
+def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None) -> np.ndarray:
+    """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column)."""
+    z = y.T.astype(float) @ x.astype(float)
+    if top is not None:
+        for row in z:
+            drop = sorted(range(len(row)), key=lambda c: (-abs(row[c]), c))[top:]
+            row[drop] = 0
+    norm = np.linalg.norm(z, axis=1, keepdims=True)
+    return z / np.where(norm > 0, norm, 1)
+
+
+def _unit(v: np.ndarray) -> np.ndarray:
+    norm = np.linalg.norm(v)
+    return v / norm if norm > 0 else v * 0
+
+
+class Gaps:
+    """The smallest gap at any decision: below ~1e-5 float32 may decide otherwise, and both are right."""
+
+    def __init__(self) -> None:
+        self.least = math.inf
+
+    def see(self, ordered: list[float]) -> None:
+        self.least = min([self.least, *(b - a for a, b in pairwise(ordered))])
+
+
+def bisect(
+    z: np.ndarray, members: list[int], left: int, k: int, max_iter: int, gaps: Gaps
+) -> tuple[list[int], list[int]]:
+    """Balanced spherical 2-means of sorted members."""
+    rng, n = Rng(k), len(members)
+    r = rng.below(n)
+    others = [(r + 1 + rng.below(n - 1)) % n for _ in range(8)]
+    gaps.see(sorted({float(z[members[o]] @ z[members[r]]) for o in others})[:2])
+    c = z[members[r]] - z[members[min(others, key=lambda o: z[members[o]] @ z[members[r]])]]
+    halves: tuple[list[int], list[int]] = ([], [])
+    before = None
+    for _ in range(max_iter):
+        order = sorted(range(n), key=lambda i: (z[members[i]] @ c, i))
+        gaps.see([float(z[members[i]] @ c) for i in order[left - 1 : left + 1]])
+        halves = (sorted(order[:left]), sorted(order[left:]))
+        if halves == before:
+            break
+        before = halves
+        low, high = (z[[members[i] for i in side]].sum(axis=0) for side in halves)
+        c = _unit(high) - _unit(low)
+    return [members[i] for i in halves[0]], [members[i] for i in halves[1]]
+
+
+def split_bisect(z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps) -> list:
+    """Cut one segment into `parts` lists."""
+    if parts == 1:
+        return [sorted(members)]
+    end = begin + len(members)
+    left_parts = parts // 2
+    left = len(members) * left_parts // parts
+    a, b = bisect(z, sorted(members), left, key(seed, 0, begin, end, parts), max_iter, gaps)
+    return [
+        *split_bisect(z, a, begin, left_parts, seed, max_iter, gaps),
+        *split_bisect(z, b, begin + left, parts - left_parts, seed, max_iter, gaps),
+    ]
+
+
+def split_kway(z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps) -> list:
+    members, n = sorted(members), len(members)
+    start = shuffled(n, key(seed, 0, begin, begin + n, parts))
+    choice, before = [-1] * n, None
+    for c in range(parts):
+        choice[start[c]] = c
+    for _ in range(max_iter):
+        if choice == before:
+            break
+        before = choice
+        centres = [_unit(z[[members[i] for i in range(n) if choice[i] == c]].sum(axis=0)) for c in range(parts)]
+        sim = [[float(z[m] @ centre) for centre in centres] for m in members]
+        gaps.see(sorted(v for row in sim for v in row))
+        choice = assign_balanced(sim, parts)
+    return [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
+
+
+def assign_balanced(sim: list[list[float]], parts: int) -> list[int]:
+    n = len(sim)
+    pairs = sorted(((i, c) for i in range(n) for c in range(parts)), key=lambda p: (-sim[p[0]][p[1]], p))
+    choice, used, spare = [-1] * n, [0] * parts, n % parts
+    for i, c in pairs:
+        if choice[i] >= 0 or used[c] > n // parts or (used[c] == n // parts and spare == 0):
+            continue
+        spare -= used[c] == n // parts
+        choice[i] = c
+        used[c] += 1
+    return choice
+
+
+def solve_hinge(x, y, cost, visit, eps, max_iter, squared=True):
+    """Label by label dual coordinate descent with LIBLINEAR's shrinking. x includes the bias column."""
+    n = len(x)
+    diag = 0.5 / cost if squared else np.zeros(n)
+    upper = np.full(n, np.inf) if squared else cost
+    norm = (x**2).sum(axis=1)
+    w, alpha, active = np.zeros(x.shape[1]), np.zeros(n), np.ones(n, bool)
+    old_max, old_min = np.inf, -np.inf
+    for p in range(max_iter):
+        high, low = -np.inf, np.inf
+        for i in visit(p):
+            if not active[i]:
+                continue
+            g = y[i] * (w @ x[i]) - 1 + alpha[i] * diag[i]
+            if (alpha[i] == 0 and g > old_max) or (alpha[i] >= upper[i] and g < old_min):
+                active[i] = False
+                continue
+            pg = min(g, 0) if alpha[i] == 0 else (max(g, 0) if alpha[i] >= upper[i] else g)
+            high, low = max(high, pg), min(low, pg)
+            if abs(pg) > 1e-12:
+                new = min(max(alpha[i] - g / (norm[i] + diag[i]), 0), upper[i])
+                w += (new - alpha[i]) * y[i] * x[i]
+                alpha[i] = new
+        old_max, old_min = (np.inf if high <= 0 else high), (-np.inf if low >= 0 else low)
+        if not high - low > eps:
+            if active.all():
+                break
+            active[:] = True
+            old_max, old_min = np.inf, -np.inf
+    return w
+
+
+def solve_logistic(x, y, cost, visit, eps, max_iter):
+    """Yu et al. 2010, label by label."""
+    n = len(x)
+    norm = (x**2).sum(axis=1)
+    w, alpha = np.zeros(x.shape[1]), np.minimum(0.001 * cost, 1e-8)
+    inner_eps, least = 1e-2, min(1e-8, eps)
+    for p in range(max_iter):
+        worst, newton = 0.0, 0
+        for i in visit(p):
+            a, b, c, z, sign = norm[i], y[i] * (w @ x[i]), cost[i], alpha[i], 1
+            if 0.5 * a * ((c - z) - z) + b < 0:
+                z, sign = c - z, -1
+            old = v = z
+            if c - v < 0.5 * c:
+                v *= 0.1
+            gp = a * (v - old) + sign * b + math.log(v / (c - v))
+            worst, inner = max(worst, abs(gp)), 0
+            while inner <= 100:
+                if abs(gp) < inner_eps:
+                    break
+                t = v - gp / (a + c / (c - v) / v)
+                v = v * 0.1 if t <= 0 else (c - (c - v) * 0.1 if t >= c else t)
+                gp = a * (v - old) + sign * b + math.log(v / (c - v))
+                newton, inner = newton + 1, inner + 1
+            if inner:
+                alpha[i] = v if sign > 0 else c - v
+                w += sign * (v - old) * y[i] * x[i]
+        if worst < eps:
+            break
+        if newton <= n / 10 and inner_eps > least:
+            inner_eps *= 0.1
+    return w
+
+
+def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level):
+    """W (d + 1, K) with pruning; y, cost (n, K), m (n, parents) dense 0/1."""
+    n = len(x)
+    xb = np.hstack([x, np.full((n, 1), bias)])
+    w = np.zeros((xb.shape[1], y.shape[1]))
+    for parent in range(len(child_ptr) - 1):
+        children = range(child_ptr[parent], child_ptr[parent + 1])
+        pool = [i for i in range(n) if m[i, parent] or any(y[i, c] for c in children)]
+        for c in children:
+            # Positives outside the shortlist join only their own label's problem; the order is the pool's.
+            use = {i for i in pool if m[i, parent] or y[i, c]}
+
+            def visit(p, pool=pool, use=use, parent=parent):
+                order = shuffled(len(pool), key(key(seed, tree, level, parent), p))
+                rank = {i: r for r, i in enumerate(sorted(use))}
+                return [rank[pool[o]] for o in order if pool[o] in use]
+
+            rows = sorted(use)
+            if not rows:
+                continue
+            sign = np.where(y[rows, c] > 0, 1.0, -1.0)
+            costs = np.where(y[rows, c] > 0, cp * cost[rows, c], cn)
+            if loss == "logistic":
+                w[:, c] = solve_logistic(xb[rows], sign, costs, visit, eps, max_iter)
+            else:
+                w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge")
+    return np.where(np.abs(w) >= threshold, w, 0)
+
+
+def beam(x, weights, child_ptrs, combiners, keeps, bias=1.0):
+    """Lists of (node, score) for each row; weights are (d + 1, K_t) per level."""
+    out = []
+    for row in np.hstack([x, np.full((len(x), 1), bias)]):
+        nodes = [(0, 0.0)]
+        for t, w in enumerate(weights):
+            margins = row @ w
+            scored = []
+            for parent, score in nodes:
+                for c in range(child_ptrs[t][parent], child_ptrs[t][parent + 1]):
+                    scored.append((c, _combine(combiners[t], score, margins[c])))
+            scored.sort(key=lambda pair: (-pair[1], pair[0]))
+            nodes = scored[: keeps[t]]
+            if combiners[t] == "noop" and t + 1 < len(weights):
+                nodes = [(c, 0.0) for c, _ in nodes]
+        last = combiners[-1]
+        out.append([(c, s if last == "noop" else math.exp(s)) for c, s in nodes])
+    return out
+
+
+def _combine(combiner: str, parent: float, margin: float) -> float:
+    if combiner == "noop":
+        return margin
+    if combiner == "sigmoid":
+        return parent - np.logaddexp(0, -margin)
+    return parent - max(0.0, 1 - margin) ** int(combiner[1])

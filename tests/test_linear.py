@@ -1,0 +1,263 @@
+"""The blocked solver, pruning, chunks and beam search against their twins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import labelwood as lw
+import reference
+from labelwood.linear import (
+    COMBINERS,
+    LOSSES,
+    LinearConfig,
+    LinearLevel,
+    Place,
+    Search,
+    SearchConfig,
+    relevance,
+    search,
+    train_level,
+)
+from labelwood.shortlist import all_rows
+from labelwood.sparse import Csr, Features, as_csr
+from toy import random_features, random_labels
+
+pytestmark = pytest.mark.native
+
+
+def weights_of(level: LinearLevel, sparse: int, dense: int, bias: float) -> np.ndarray:
+    """W (d + 1, K) from the chunks."""
+    children = int(level.child_ptr[-1])
+    w = np.zeros((sparse + dense + 1, children))
+    for parent in range(len(level.child_ptr) - 1):
+        first, last = level.child_ptr[parent], level.child_ptr[parent + 1]
+        for r in range(level.chunk_ptr[parent], level.chunk_ptr[parent + 1]):
+            for e in range(level.row_ptr[r], level.row_ptr[r + 1]):
+                w[level.rows[r], first + level.cols[e]] = level.vals[e]
+        block = level.dense[dense * first : dense * last].reshape(dense, last - first)
+        w[sparse : sparse + dense, first:last] = block
+    w[-1] = level.bias / (bias or 1)
+    return w
+
+
+def random_level(rng, labels):
+    """Child pointers that cut `labels` children into one to three parents."""
+    parents = int(rng.integers(1, min(3, labels) + 1))
+    cuts = np.sort(rng.choice(np.arange(1, labels), parents - 1, replace=False)) if parents > 1 else []
+    return np.array([0, *cuts, labels], np.int64)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    rows=st.integers(2, 10),
+    sparse=st.integers(0, 6),
+    dense=st.integers(0, 3),
+    labels=st.integers(1, 5),
+    loss=st.sampled_from(LOSSES),
+    passes=st.integers(1, 6),
+    bias=st.sampled_from([0.0, 1.0, 0.5]),
+    threshold=st.sampled_from([0.0, 0.2]),
+    threads=st.integers(1, 3),
+)
+def test_blocked_solver_equals_label_by_label_descent(
+    seed, rows, sparse, dense, labels, loss, passes, bias, threshold, threads
+):
+    if sparse + dense == 0:
+        sparse = 1
+    rng = np.random.default_rng(seed)
+    x, whole = random_features(rng, rows, sparse, dense)
+    y, y_dense = random_labels(rng, rows, labels)
+    costs = Csr(y.indptr, y.indices, rng.uniform(0.2, 2, y.nnz).astype(np.float32), labels)
+    child_ptr = random_level(rng, labels)
+    m_dense = rng.random((rows, len(child_ptr) - 1)) < 0.7
+    if (np.abs(whole).sum(axis=1) == 0).any() and bias == 0:
+        bias = 1.0  # an all-zero row without bias has a zero diagonal under hinge: nothing to learn, skip
+    config = LinearConfig(loss=loss, cp=1.5, cn=0.5, eps=0.05, max_iter=passes, bias=bias, threshold=0.0)
+    level = train_level(
+        x, costs, as_csr(m_dense.astype(float)), child_ptr, config, place=Place(1, 2, seed), threads=threads
+    )
+    found = weights_of(level, sparse, dense, bias)
+    twin = reference.train_level(
+        whole, y_dense, costs.to_scipy().toarray(), m_dense, child_ptr, loss=loss, cp=1.5, cn=0.5, eps=0.05,
+        max_iter=passes, bias=bias, threshold=0.0, seed=seed, tree=0, level=1,
+    )  # fmt: skip
+    if bias == 0:
+        twin[-1] = 0
+    assert found == pytest.approx(twin, abs=2e-4, rel=2e-4)
+
+
+def problem(labels=21, rows=120, seed=3):
+    rng = np.random.default_rng(seed)
+    x, whole = random_features(rng, rows, 30, 3)
+    y, y_dense = random_labels(rng, rows, labels)
+    return x, whole, y, y_dense, np.array([0, labels], np.int64)
+
+
+def objective(w, x, y, c):
+    xb = np.hstack([x, np.ones((len(x), 1))])
+    return 0.5 * (w**2).sum() + c * (np.maximum(0, 1 - y * (xb @ w)) ** 2).sum()
+
+
+def test_reaches_the_optimum():
+    """Duality: at the optimum the gradient of the primal objective vanishes."""
+    x, whole, y, y_dense, child_ptr = problem()
+    config = LinearConfig(eps=1e-4, max_iter=5000, threshold=0.0)
+    level = train_level(x, y, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=2)
+    w = weights_of(level, 30, 3, 1.0)
+    xb = np.hstack([whole, np.ones((len(whole), 1))])
+    for label in range(y.cols):
+        sign = np.where(y_dense[:, label] > 0, 1, -1)
+        slack = np.maximum(0, 1 - sign * (xb @ w[:, label]))
+        gradient = w[:, label] - 2 * xb.T @ (sign * slack)
+        assert np.abs(gradient).max() < 2e-3
+
+
+def test_threads_and_lane_grouping_do_not_change_a_bit():
+    x, _, y, _, child_ptr = problem(labels=50)
+    levels = [
+        train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(), place=Place(0, 1, 0), threads=threads)
+        for threads in (1, 2, 3, 7)
+    ]
+    for other in levels[1:]:
+        for name, array in levels[0].tensors().items():
+            assert array.tobytes() == other.tensors()[name].tobytes(), name
+
+
+def test_a_cost_of_two_is_the_example_twice():
+    x, _, y, _, child_ptr = problem(labels=3)
+    config = LinearConfig(eps=1e-5, max_iter=5000, threshold=0.0)
+    doubled = Csr(y.indptr, y.indices, np.full(y.nnz, 2, np.float32), y.cols)
+    cost = train_level(x, doubled, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=1)
+    for label in range(3):
+        positive = np.flatnonzero(y.to_scipy().toarray()[:, label])
+        twice = np.concatenate([np.arange(x.rows), positive])
+        y_twice = as_csr((y.to_scipy().toarray()[twice][:, [label]] > 0).astype(float))
+        one = train_level(
+            x.take(twice), y_twice, all_rows(len(twice)), np.array([0, 1]), config, place=Place(0, 1, 0), threads=1
+        )
+        assert weights_of(cost, 30, 3, 1)[:, label] == pytest.approx(weights_of(one, 30, 3, 1)[:, 0], abs=1e-3)
+
+
+def test_pruning_keeps_what_reaches_the_threshold():
+    x, _, y, _, child_ptr = problem(labels=5)
+    full, pruned = (
+        weights_of(
+            train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(threshold=t), place=Place(0, 1, 0), threads=1),
+            30,
+            3,
+            1,
+        )
+        for t in (0.0, 0.1)
+    )
+    assert (pruned == np.where(np.abs(full) >= np.float32(0.1), full, 0)).all()
+
+
+def test_alpha_and_lambda_are_costs():
+    assert LinearConfig(alpha=0.25, lam=0.25).costs(0, 1) == (4.0, 1.0)  # the paper's Wiki10 row
+    assert LinearConfig(alpha=0.125, lam=0.125).costs(0, 1) == (8.0, 1.0)
+    with pytest.raises(lw.ConfigError, match="together"):
+        LinearConfig(alpha=0.5).costs(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"),
+    [
+        ("l1", [0.25, 0.75, 1]),
+        ("l2", [1 / np.sqrt(10), 3 / np.sqrt(10), 1]),
+        ("max", [1 / 3, 1, 1]),
+        ("none", [1, 3, 2]),
+    ],
+)
+def test_relevance_norms(norm, expected):
+    y = as_csr(np.array([[1, 3], [0, 0], [2, 0]]))
+    assert relevance(y, LinearConfig(relevance="induce", relevance_norm=norm)).data == pytest.approx(expected)
+    assert relevance(y, LinearConfig()).data.tolist() == [1, 1, 1]
+
+
+@settings(max_examples=2000, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    rows=st.integers(1, 5),
+    sparse=st.integers(0, 5),
+    dense=st.integers(0, 2),
+    combiners=st.tuples(*[st.sampled_from(COMBINERS)] * 2),
+    beam=st.integers(1, 4),
+    keep=st.integers(1, 9),
+)
+def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam, keep):
+    if sparse + dense == 0:
+        dense = 1
+    rng = np.random.default_rng(seed)
+    x, whole = random_features(rng, rows, sparse, dense)
+    ptrs = [np.array([0, 3]), np.array([0, 2, 5, 7])]
+    weights = [np.round(rng.normal(size=(sparse + dense + 1, int(p[-1]))).astype(np.float32), 2) for p in ptrs]
+    for w in weights:
+        w[:sparse] *= rng.random((sparse, w.shape[1])) < 0.6
+    levels = [level_from(w, p, sparse, dense) for w, p in zip(weights, ptrs, strict=True)]
+    config = SearchConfig(beam=beam, combiner=combiners)
+    ids, scores = search(x, levels, Search(config, 2, keep), threads=1)
+    expected = reference.beam(whole, weights, ptrs, combiners, [beam, keep])
+    for i in range(rows):
+        found = [(int(a), float(b)) for a, b in zip(ids[i], scores[i], strict=True) if a >= 0]
+        assert len(found) == len(expected[i])
+        assert [s for _, s in found] == pytest.approx([s for _, s in expected[i]], abs=1e-5, rel=1e-4)
+        if len({round(s, 4) for _, s in expected[i]}) == len(expected[i]):
+            assert [a for a, _ in found] == [a for a, _ in expected[i]]
+
+
+def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int) -> LinearLevel:
+    """Chunks that hold the matrix W (d + 1, K)."""
+    rows, row_ptr, cols, vals, chunk_ptr, blocks = [], [0], [], [], [0], []
+    for first, last in pairwise(child_ptr):
+        for f in range(sparse):
+            hit = np.flatnonzero(w[f, first:last])
+            if len(hit):
+                rows.append(f)
+                cols.extend(hit)
+                vals.extend(w[f, first + hit])
+                row_ptr.append(len(cols))
+        chunk_ptr.append(len(rows))
+        blocks.append(w[sparse : sparse + dense, first:last].ravel())
+    tensors = {
+        "chunk_ptr": np.array(chunk_ptr, np.int64),
+        "rows": np.array(rows, np.int32),
+        "row_ptr": np.array(row_ptr, np.int64),
+        "cols": np.array(cols, np.uint16),
+        "vals": np.array(vals, np.float32),
+        "bias": w[-1].astype(np.float32),
+        "dense": np.concatenate(blocks).astype(np.float32),
+    }
+    return LinearLevel.from_tensors(child_ptr.astype(np.int64), tensors, sparse, dense)
+
+
+def test_ties_go_to_the_smaller_label():
+    level = level_from(np.array([[0, 0, 0, 0], [0, 0, 0, 0]], np.float32), np.array([0, 4]), 1, 0)
+    x = Features(as_csr(np.ones((1, 1))))
+    ids, _ = search(x, [level], Search(SearchConfig(), 1, 4, np.array([2, 0, 3, 1], np.int32)), threads=1)
+    assert ids.tolist() == [[0, 1, 2, 3]]
+
+
+def test_broken_chunks_are_refused():
+    level = level_from(np.ones((4, 3), np.float32), np.array([0, 1, 3]), 3, 0)
+    sound = level.tensors()
+    broken = {
+        "rows": np.array([0, 1, 2, 0, 1, 9], np.int32),
+        "cols": np.full_like(sound["cols"], 2),
+        "row_ptr": sound["row_ptr"][::-1].copy(),
+        "chunk_ptr": np.array([0, 4, 6]),
+        "vals": np.full_like(sound["vals"], np.nan),
+        "bias": sound["bias"][:2],
+        "dense": np.zeros(3, np.float32),
+    }
+    for name, value in broken.items():
+        with pytest.raises(lw.ModelFileError):
+            LinearLevel.from_tensors(level.child_ptr, {**sound, name: value}, 3, 0)
+    unsorted = {**sound, "rows": np.array([0, 2, 1, 0, 1, 2], np.int32)}
+    with pytest.raises(lw.ModelFileError, match="sorted"):
+        LinearLevel.from_tensors(level.child_ptr, unsorted, 3, 0)
