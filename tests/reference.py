@@ -167,7 +167,7 @@ def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps):
                 w += (new - alpha[i]) * y[i] * x[i]
                 alpha[i] = new
         old_max, old_min = (np.inf if high <= 0 else high), (-np.inf if low >= 0 else low)
-        gaps.decide(high - low - eps)
+        gaps.decide(high - low - eps, high, low)
         if not high - low > eps:
             if active.all():
                 break
