@@ -52,11 +52,13 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
         reading.close()
 
 
-def stream(path: str | Path, options: ReadOptions | None = None, *, block: int = 4096) -> Iterator[Dataset]:
+def stream(
+    path: str | Path, options: ReadOptions | None = None, *, block: int = 4096, progress: Progress | None = None
+) -> Iterator[Dataset]:
     """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
 
     Each block numbers only the labels it has; compare blocks by label name. Its report counts what came since the
-    block before.
+    block before. `progress` is told how far the input was read after each block that was worked off.
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
@@ -68,6 +70,8 @@ def stream(path: str | Path, options: ReadOptions | None = None, *, block: int =
             collector.add(row)
             if len(collector) == block:
                 yield collector.finish(reading.width)
+                if progress is not None:
+                    progress(*reading.progress())
                 empty, collector = False, Collector(reading.log)
         if len(collector) or (not empty and reading.log.skipped):
             yield collector.finish(reading.width)
