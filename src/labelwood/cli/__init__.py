@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a clear error (one line `error: …` on stderr), 2 wrong u
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -58,6 +59,9 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; nothing escapes but bugs."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot spell a label is no failure
     with _signals(), _plain_warnings():
         try:
             code = _run(arguments)

@@ -13,11 +13,16 @@ from ..progress import Progress
 from . import show
 
 
+def name_of(path: str | Path) -> str:
+    """What to call an input."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
 def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) -> Dataset:
     """The whole input; bad lines that were skipped or replaced are reported on stderr."""
     with progress.stage(stage, 0, "bytes") as tick:
         data = read(path, options, progress=tick)
-    show.bad_lines(str(path), data.report)
+    show.bad_lines(name_of(path), data.report)
     return data
 
 

@@ -15,7 +15,10 @@ from .options import ModelFolder
 
 
 def inspect(model: ModelFolder) -> None:
-    """Show what a model is: recipe, labels, tree, weights by level, files."""
+    """Show what is in a model.
+
+    Recipe, labels, tree, weights by level, files.
+    """
     loaded, manifest = load(model), store.describe(model)
     show.heading(f"{model}: {loaded.recipe.method}")
     unseen = int((loaded.counts == 0).sum())
@@ -61,16 +64,19 @@ def _changed(recipe: Recipe) -> None:
 
 
 def verify(model: ModelFolder) -> None:
-    """Check every byte of a model against its digests, and that its parts fit each other."""
+    """Check every byte of a model.
+
+    Files against their digests, and the parts against each other.
+    """
     loaded, manifest = load(model), store.describe(model)
     files, size = len(manifest.files), show.size(manifest.bytes)
     show.say(f"{model} is sound: {loaded.recipe.method}, {len(loaded.names):,} labels, {files} files, {size} verified")
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="List this method's settings.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="List this method's settings.")] = None,
 ) -> None:
-    """List the methods, or every setting of one with its default, meaning and what is allowed."""
+    """List the methods, or all settings of one."""
     if name is not None:
         _one(name, method(name))
         return

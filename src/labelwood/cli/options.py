@@ -1,6 +1,6 @@
 """Command-line options made from config dataclasses: name, help, default and check are those of the setting.
 
-    @expand("options", ReadOptions(), DATA_FLAGS, panel="Data")
+    @expand("options", ReadOptions(), DATA_FLAGS)
     def evaluate(..., *, options: ReadOptions) -> None: ...
 
 turns the parameter `options` into one option per entry of DATA_FLAGS.
@@ -47,8 +47,12 @@ METRIC_FLAGS = {
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
 Threads = Annotated[
-    int, typer.Option("--threads", min=0, max=limits.MAX_THREADS, help="Threads; 0: all cores. Changes no result.")
-]
+    int,
+    typer.Option(
+        "--threads", metavar="N", min=0, max=limits.MAX_THREADS, show_default=False,
+        help="Threads; the default is all cores. Changes no result.",
+    ),
+]  # fmt: skip
 
 
 def expand(parameter: str, base: object, flags: Mapping[str, str]) -> Callable[[Callable[..., None]], Any]:
@@ -78,9 +82,8 @@ def _options(parameter: str, base: object, flags: Mapping[str, str]) -> list[ins
     made = []
     for name, flag in flags.items():
         row, many = rows[name], _is_list_of_text(type(base), name)
-        option = typer.Option(
-            None, flag, help=_help(row.help, many), metavar=_metavar(base, name), show_default=_spell(row.default)
-        )
+        text = _help(row.help, row.default, many)
+        option = typer.Option(None, flag, help=text, metavar=_metavar(base, name), show_default=False)
         kind: Any = list[str] | None if many else str | None
         made.append(
             inspect.Parameter(_key(parameter, name), inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind)
@@ -88,9 +91,12 @@ def _options(parameter: str, base: object, flags: Mapping[str, str]) -> list[ins
     return made
 
 
-def _help(text: str, many: bool) -> str:
-    text = text[0].upper() + text[1:]
-    return f"{text} (may be repeated)." if many else f"{text}."
+def _help(text: str, default: object, many: bool) -> str:
+    text = text[0].upper() + text[1:] + (" (may be repeated)" if many else "")
+    if default is None:
+        return f"{text}."
+    spelled = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{text}.  [default: {spelled}]"
 
 
 def _metavar(base: object, name: str) -> str:
@@ -101,12 +107,6 @@ def _metavar(base: object, name: str) -> str:
     if any(typing.get_origin(kind) is tuple and int in typing.get_args(kind) for kind in kinds):
         return "N,N,…"
     return "TEXT" if _holds_text(type(base), name) else "N"
-
-
-def _spell(value: object) -> str:
-    if value is None:
-        return "none"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _kinds(cls: type[Any], name: str) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from ..data import Dataset, ReadOptions, ReadReport, from_lists, stream
 from ..model import Model, load
 from ..progress import Progress, Silent, Terminal
 from . import show
-from .files import write
+from .files import name_of, write
 from .options import DATA_FLAGS, ModelFolder, Threads, expand
 
 _EXAMPLES = 5
@@ -26,22 +26,24 @@ _EXAMPLES = 5
 def predict(
     model: ModelFolder,
     source: Annotated[
-        str | None, typer.Argument(metavar="[INPUT]", help="File or folder; '-' is stdin.", show_default=False)
+        str | None, typer.Argument(metavar="INPUT", help="File or folder; '-' is stdin.", show_default=False)
     ] = None,
+    *,
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="A text itself, instead of INPUT (may be repeated).")
+        list[str] | None,
+        typer.Option("--text", metavar="TEXT", help="A text itself, instead of INPUT (may be repeated)."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=limits.MAX_K, help="Labels for each document.")] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, max=limits.MAX_K, help="Labels for each document.")] = 5,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write here instead of stdout.")
     ] = None,
     threads: Threads = 0,
-    *,
     options: ReadOptions,
 ) -> None:
-    """Predict labels: a line {"id": …, "labels": [{"label": …, "score": …}, …]} for each document, best label first.
+    """Predict labels, as one line of JSON for each document.
 
-    "id" is the document's id, or its row number counted from 0. Labels in INPUT are not read.
+    {"id": …, "labels": [{"label": …, "score": …}, …]}, best label first; "id" is the document's id, or else its row
+    number, counted from 0. Labels in INPUT are not read.
     """
     if (source is None) == (not text):
         raise typer.BadParameter("give INPUT or --text, one of the two.")
@@ -57,7 +59,7 @@ def predict(
         unlabelled = dataclasses.replace(options, labels=None, relevance=None)
         blocks = stream(Path(source), unlabelled, progress=tick)
         write(output, _lines(loaded, map(tally.count, blocks), k, threads))
-    show.bad_lines("standard input" if source == "-" else source, tally.report)
+    show.bad_lines(name_of(source), tally.report)
 
 
 class _Tally:
@@ -82,8 +84,8 @@ def _lines(model: Model, blocks: Iterable[Dataset], k: int, threads: int) -> Ite
     for block in blocks:
         ids, scores = model.predict_data(block, k=k, threads=threads)
         numbers: Iterable[str | int] = block.ids or range(row, row + len(block))
-        found = zip(numbers, model.named(ids, scores), strict=True)
-        yield "".join(map(_line, *zip(*found, strict=True))).encode() if len(block) else b""
+        rows = zip(numbers, model.named(ids, scores), strict=True)
+        yield "".join(_line(number, labels) for number, labels in rows).encode()
         row += len(block)
 
 

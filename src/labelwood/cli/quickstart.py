@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,12 @@ import typer
 
 from .. import store
 from ..data import Dataset, read
+from ..errors import ConfigError
 from ..model import Model
 from ..progress import Terminal
 from ..quickstart import quickstart_path
 from ..recipes import resolve
-from ..train import Run, train_into
-from ..workspace import work_folder
+from ..train import Run, prepare, train_into
 from . import show
 
 _SHOWN = 3  # documents
@@ -27,10 +28,14 @@ def quickstart(
         Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save; a model there is replaced.")
     ] = Path("quickstart-model"),
 ) -> None:
-    """Train, measure and try a first model on Debian package descriptions. Takes a few seconds."""
+    """Train, measure and try a first model, in seconds.
+
+    It learns to tag Debian packages from their descriptions; the data comes with the library.
+    """
     store.check_target(model, overwrite=True)
-    run = Run(progress=Terminal(), work=work_folder(model), overwrite=True)
+    run = Run(progress=Terminal())
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))
+    _refuse_foreign(model, training)
     show.heading("Debian packages: from the description to the tags")
     show.dataset("training", training)
     show.dataset("held out", held_out)
@@ -41,7 +46,13 @@ def quickstart(
     show.metrics(trained.evaluate(held_out))
     show.heading(f"\nWhat does it say? (✓ is a true label, top {_K} of {len(trained.names)})")
     _examples(trained, held_out)
-    _next(model, held_out)
+    _next(shlex.quote(str(model)))
+
+
+def _refuse_foreign(folder: Path, training: Dataset) -> None:
+    """Replace only what an earlier quickstart left."""
+    if store.exists(folder) and store.describe(folder).meta.get("data") != prepare(training).data_key:
+        raise ConfigError(f"the model in {folder} is not from quickstart; choose another folder with --model.")
 
 
 def _examples(model: Model, data: Dataset) -> None:
@@ -69,13 +80,17 @@ def _clip(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rsplit(" ", 1)[0] + " …"
 
 
-def _next(model: Path, data: Dataset) -> None:
-    train_file, test_file = quickstart_path("train"), quickstart_path("test")
+def _next(model: str) -> None:
+    train_file, test_file = (shlex.quote(str(quickstart_path(part))) for part in ("train", "test"))
     show.heading("\nWhat next?")
     show.say(
+        "  # tags for a text of your own, and what is in the model",
         f'  labelwood predict {model} --text "a fast web server written in Python"',
         f"  labelwood inspect {model}",
+        "  # the settings, a slower and better model, and its numbers",
         "  labelwood methods xr-linear",
-        f"  labelwood evaluate {model} {test_file}",
-        f"  labelwood train {train_file} --model better --preset best",
+        f"  labelwood train {train_file} --model {model}-best --preset best",
+        f"  labelwood evaluate {model}-best {test_file}",
+        "  # your own data: JSON lines with a text and its labels, or CSV, Parquet, fastText, …",
+        "  labelwood train --help",
     )

@@ -29,7 +29,7 @@ class Stopped(BaseException):
 def complain(kind: str, message: str) -> None:
     """`error: …` or `warning: …` on stderr, on one line."""
     with suppress(OSError):
-        print(f"{kind}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"{kind}: {_printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 def say(*lines: object) -> None:
@@ -78,6 +78,7 @@ def table(
 def metrics(evaluation: Evaluation) -> None:
     """A line of values for each metric and, dimmed below it, a line of intervals."""
     from rich.table import Table
+    from rich.text import Text
 
     header, *rows = evaluation.table()
     columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -91,7 +92,7 @@ def metrics(evaluation: Evaluation) -> None:
             columns.add_row("", *(_span(span) for span in spans), style="dim")
     _print(columns)
     level = f"; ranges: {evaluation.config.level:g} % bootstrap intervals" if evaluation.intervals else ""
-    say(f"in percent, {evaluation.counts['rows_evaluated']:,} documents{level}", evaluation.note())
+    _print(Text(f"in percent, {evaluation.counts['rows_evaluated']:,} documents{level}. {evaluation.note()}"))
 
 
 def _span(text: str) -> str:

@@ -17,28 +17,32 @@ from ..recipes import Recipe, resolve
 from ..train import Run, identity, prepare, train_into
 from ..workspace import Workspace, differences, started, work_folder
 from . import show
-from .files import load_data
+from .files import load_data, name_of
 from .options import DATA_FLAGS, Threads, expand, parse_settings
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def train(
     data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)],
+    *,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
-    method: Annotated[str, typer.Option("--method", help="See `labelwood methods`.")] = "xr-linear",
-    preset: Annotated[str | None, typer.Option("--preset", help="A named set of settings of the method.")] = None,
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")] = "xr-linear",
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
+    ] = None,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Every random choice follows from it.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Every random choice follows from it.")
+    ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any unfinished run.")] = False,
     keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
-    *,
     options: ReadOptions,
 ) -> None:
     """Train a model on TRAIN and save it to DIR.
@@ -54,11 +58,16 @@ def train(
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
         held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
-    show.dataset(str(data), training)
+    show.dataset(name_of(data), training)
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
-    trained = train_into(model, training, recipe, run, keep_work=keep_work)
+    try:
+        trained = train_into(model, training, recipe, run, keep_work=keep_work)
+    except show.Stopped:
+        if run.work is not None and started(run.work):
+            show.complain("stopped", f"finished stages are in {run.work}; the same command with --resume continues.")
+        raise
     _report(trained, model, run.progress)
     if held_out is not None:
         show.heading(f"\nOn {valid}")
