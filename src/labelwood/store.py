@@ -141,11 +141,8 @@ def check_target(folder: AnyPath, *, overwrite: bool) -> None:
     there = Path(os.path.abspath(folder))  # noqa: PTH100 — resolve() would leave a linked folder
     while not os.path.lexists(there):
         there = there.parent
-    with disk.refusing(folder):
-        if not there.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"{there} is not a folder")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, f"{there} cannot be written to")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise disk.refused(folder, PermissionError(errno.EACCES, f"{there} cannot be written to"))
 
 
 def erase(folder: Path) -> None:

@@ -19,12 +19,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import LabelwoodError
-from .evaluate import evaluate
-from .inspect import inspect, methods, verify
-from .predict import predict
-from .quickstart import quickstart
+from . import evaluate, inspect, predict, quickstart, train
 from .show import Stopped, complain
-from .train import train
 
 app = typer.Typer(
     name="labelwood",
@@ -36,7 +32,15 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: the same on a terminal and in a pipe, and at once
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (quickstart, train, predict, evaluate, inspect, verify, methods):
+for command in (
+    quickstart.quickstart,
+    train.train,
+    predict.predict,
+    evaluate.evaluate,
+    inspect.inspect,
+    inspect.verify,
+    inspect.methods,
+):
     app.command()(command)
 
 
