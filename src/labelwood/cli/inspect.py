@@ -20,7 +20,7 @@ def inspect(model: ModelFolder) -> None:
     Recipe, labels, tree, weights by level, files.
     """
     loaded, manifest = load(model), store.describe(model)
-    show.heading(f"{model}: {loaded.recipe.method}")
+    show.heading(f"{model}: {loaded.recipe.method}", first=True)
     unseen = int((loaded.counts == 0).sum())
     show.table(
         [
@@ -80,8 +80,8 @@ def methods(
     if name is not None:
         _one(name, method(name))
         return
-    for key, found in METHODS.items():
-        show.heading(key)
+    for i, (key, found) in enumerate(METHODS.items()):
+        show.heading(key, first=i == 0)
         show.table([*_story(found), ("presets", ", ".join(found.presets))], indent=2)
     show.say("", "labelwood methods NAME lists every setting of a method")
 
@@ -91,12 +91,12 @@ def _story(found: Method) -> list[tuple[str, str]]:
 
 
 def _one(name: str, found: Method) -> None:
-    show.heading(name)
+    show.heading(name, first=True)
     show.table(_story(found), indent=2)
-    show.heading("\npresets (--preset)")
+    show.heading("presets (--preset)")
     presets = ((key, ", ".join(f"{k}={_spell(v)}" for k, v in values.items())) for key, values in found.presets.items())
     show.table(presets, indent=2)
-    show.heading("\nsettings (--set NAME=VALUE, or a TOML file with --config)")
+    show.heading("settings (--set NAME=VALUE, or a TOML file with --config)")
     rows = [
         (row.path, _spell(row.default), f"{row.help} — {row.allowed}") for row in describe(found.recipe)
     ]  # fmt: skip

@@ -36,15 +36,15 @@ def quickstart(
     run = Run(progress=Terminal())
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))
     _refuse_foreign(model, training)
-    show.heading("Debian packages: from the description to the tags")
+    show.heading("Debian packages: from the description to the tags", first=True)
     show.dataset("training", training)
     show.dataset("held out", held_out)
     trained = train_into(model, training, resolve("xr-linear"), run)
     seconds = sum(time for name, time in run.progress.timings.items() if " / " not in name)
     show.say(f"trained xr-linear in {show.seconds(seconds)}, saved {show.size(store.describe(model).bytes)} to {model}")
-    show.heading("\nHow good is it?")
+    show.heading("How good is it?")
     show.metrics(trained.evaluate(held_out))
-    show.heading(f"\nWhat does it say? (✓ is a true label, top {_K} of {len(trained.names)})")
+    show.heading(f"What does it say? (✓ is a true label, top {_K} of {len(trained.names)})")
     _examples(trained, held_out)
     _next(shlex.quote(str(model)))
 
@@ -82,7 +82,7 @@ def _clip(text: str, width: int) -> str:
 
 def _next(model: str) -> None:
     train_file, test_file = (shlex.quote(str(quickstart_path(part))) for part in ("train", "test"))
-    show.heading("\nWhat next?")
+    show.heading("What next?")
     show.say(
         "  # tags for a text of your own, and what is in the model",
         f'  labelwood predict {model} --text "a fast web server written in Python"',

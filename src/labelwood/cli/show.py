@@ -9,13 +9,10 @@ import signal
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data import Dataset, ReadReport
 from ..metrics import Evaluation
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Stopped(BaseException):
@@ -34,23 +31,15 @@ def complain(kind: str, message: str) -> None:
 
 def say(*lines: object) -> None:
     """Lines on stdout as they are: never wrapped, never styled."""
-    for line in lines:
-        sys.stdout.write(f"{_printable(str(line))}\n")
+    _write("".join(f"{_printable(str(line))}\n" for line in lines))
 
 
-def heading(text: str) -> None:
-    console().print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
+def heading(text: str, *, first: bool = False) -> None:
+    """A line of its own, after a blank one unless it is the first; bold on a terminal."""
+    from rich.text import Text
 
-
-def console() -> Console:
-    """rich on stdout; imported late, most commands print little."""
-    from rich.console import Console
-
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            raise Stopped(signal.SIGPIPE)
-
-    return Quiet(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    _write("" if first else "\n")
+    _print(Text(_printable(text), style="bold", no_wrap=True, overflow="ignore"))
 
 
 def table(
@@ -101,11 +90,20 @@ def _span(text: str) -> str:
 
 def _print(renderable: Any) -> None:
     """Without the blanks that pad every line to the last column."""
-    out = console()
-    with out.capture() as captured:
-        out.print(renderable)
-    for line in captured.get().splitlines():
-        sys.stdout.write(f"{line.rstrip()}\n")
+    from rich.console import Console  # late: most commands print little
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(renderable, crop=False)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()  # a log shows it while training goes on
+    except BrokenPipeError:
+        raise Stopped(signal.SIGPIPE) from None
 
 
 def _printable(text: str) -> str:

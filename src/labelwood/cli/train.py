@@ -70,7 +70,7 @@ def train(
         raise
     _report(trained, model, run.progress)
     if held_out is not None:
-        show.heading(f"\nOn {valid}")
+        show.heading(f"On {valid}")
         show.metrics(trained.evaluate(held_out, threads=threads, progress=run.progress))
 
 
