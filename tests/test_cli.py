@@ -19,6 +19,7 @@ import pytest
 import labelwood as lw
 from labelwood import cli, store
 from labelwood.cli import options, show
+from labelwood.data import stream
 from labelwood.metrics import Evaluation
 from toy import keyword_set
 
@@ -305,6 +306,15 @@ def test_rows_are_numbered_across_blocks(run: Run, model: Path, tmp_path: Path) 
     rows = run("predict", model, path, "-k", "1").lines
     assert [row["id"] for row in rows] == list(range(5000))
     assert [row["labels"][0]["label"] for row in rows] == [f"label{i % 12}" for i in range(5000)]
+
+
+def test_progress_is_measured_in_bytes_of_the_input(test_file: Path) -> None:
+    told: list[tuple[int, int]] = []
+    blocks = list(stream(test_file, block=7, progress=lambda done, total: told.append((done, total))))
+    size = test_file.stat().st_size
+    assert [len(block) for block in blocks] == [7, 7]
+    assert told[-1] == (size, size)
+    assert len(told) == 2
 
 
 def test_bad_lines_of_all_blocks_are_added_up(run: Run, model: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A small server process has the library loaded and forks a child for every run, s
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import random
@@ -16,9 +17,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labelwood import cli
+from labelwood.data import from_lists, from_matrix
+from labelwood.train import prepare
 
 # One JSON request per line: run main(args) in a child; once `when` (a glob) has a match and `after` seconds are over,
 # send `signal`. Answers [exit code, seconds from the signal to the end]. The child is not reaped before it was
@@ -284,3 +288,13 @@ def test_a_damaged_stage_is_made_again(runs: Runs, whole: tuple[dict[str, str], 
     file.write_bytes(file.read_bytes()[:-1] + b"\xff")
     _finish(runs, whole, threads=1)
     assert "warning: a finished stage cannot be reused and is made again" in runs.said()
+
+
+def test_the_key_of_the_data_covers_all_that_is_trained_on() -> None:
+    texts = from_lists(["a b", "b c"], [["x"], ["y"]])
+    keys = {prepare(texts).data_key}
+    for values in ([[1.0], [2.0]], [[1.0], [3.0]]):
+        features = from_matrix(np.array(values, np.float32), [["x"], ["y"]]).features
+        keys.add(prepare(dataclasses.replace(texts, features=features)).data_key)
+        keys.add(prepare(dataclasses.replace(texts, texts=None, features=features)).data_key)
+    assert len(keys) == 5
