@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from labelwood import cli
-from labelwood.data import from_lists, from_matrix
+from labelwood.data import Dataset, from_lists, from_matrix
 from labelwood.train import prepare
 
 # One JSON request per line: run main(args) in a child; once `when` (a glob) has a match and `after` seconds are over,
@@ -290,11 +290,15 @@ def test_a_damaged_stage_is_made_again(runs: Runs, whole: tuple[dict[str, str], 
     assert "warning: a finished stage cannot be reused and is made again" in runs.said()
 
 
+def _key(data: Dataset) -> str:
+    return prepare(data, keyed=True).data_key
+
+
 def test_the_key_of_the_data_covers_all_that_is_trained_on() -> None:
     texts = from_lists(["a b", "b c"], [["x"], ["y"]])
-    keys = {prepare(texts).data_key}
+    keys = {_key(texts)}
     for values in ([[1.0], [2.0]], [[1.0], [3.0]]):
         features = from_matrix(np.array(values, np.float32), [["x"], ["y"]]).features
-        keys.add(prepare(dataclasses.replace(texts, features=features)).data_key)
-        keys.add(prepare(dataclasses.replace(texts, texts=None, features=features)).data_key)
+        keys.add(_key(dataclasses.replace(texts, features=features)))
+        keys.add(_key(dataclasses.replace(texts, texts=None, features=features)))
     assert len(keys) == 5

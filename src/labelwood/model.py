@@ -15,7 +15,7 @@ from . import limits, store
 from .config import to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, DataError, LabelwoodError, ModelFileError
-from .features import Tfidf
+from .features import TOKENISER_VERSION, Tfidf
 from .linear import LinearLevel, Search, check_features, search
 from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
@@ -39,7 +39,7 @@ class Model:
     dense_cols: int
     tree: Tree
     levels: list[LinearLevel]
-    data_key: str = ""  # digest of the training data; empty where it is not known
+    data_key: str = ""  # digest of the training data; empty where nobody asked for it
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -112,6 +112,7 @@ class Model:
             "labels": len(self.names),
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
+            "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
         }
         if self.data_key:
             meta["data"] = self.data_key
@@ -173,6 +174,10 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     names, counts = _read_labels(parts["labels"], meta["labels"])
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(parts["tree"], len(names))
+    if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
+        raise ModelFileError(
+            f"the text was cut by tokeniser version {meta['tokeniser']!r}, but this release has {TOKENISER_VERSION}."
+        )
     tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")

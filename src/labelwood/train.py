@@ -73,13 +73,13 @@ class Problem:
 def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
     with Workspace(run.work) as space:
-        return _train(data, recipe, run, space)
+        return _train(data, recipe, run, space, keyed=run.work is not None)
 
 
 def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Model:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
     with Workspace(run.work) as space:
-        model = _train(data, recipe, run, space)
+        model = _train(data, recipe, run, space, keyed=True)
         with run.progress.stage("saving"):
             model.save(folder)
         if not keep_work:
@@ -92,14 +92,14 @@ def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
     return {"recipe": to_dict(recipe), "data": data_key}
 
 
-def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Model:
-    problem = prepare(data)
+def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, *, keyed: bool) -> Model:
+    problem = prepare(data, keyed=keyed)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     return _Trainer(data, problem, recipe, run, space).train()
 
 
-def prepare(data: Dataset) -> Problem:
-    """Check what training needs of a data set: rows, labels, positive finite relevances."""
+def prepare(data: Dataset, *, keyed: bool) -> Problem:
+    """Check what training needs of a data set; `keyed`: also digest it, for a workspace."""
     if data.labels is None:
         raise DataError("the data has no labels; training needs a label list for each document.")
     if len(data) == 0:
@@ -112,13 +112,17 @@ def prepare(data: Dataset) -> Problem:
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
     counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
+    return Problem(y, data.names, counts, _data_key(data, y) if keyed else "")
+
+
+def _data_key(data: Dataset, y: Csr) -> str:
+    """A digest of everything training reads."""
     arrays: list[NDArray[Any]] = [y.indptr, y.indices, y.data]
     if data.texts is not None:
         arrays += [data.texts.arena, data.texts.offsets]
     if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
-    key = digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
-    return Problem(y, data.names, counts, key)
+    return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
 
 def _positive(y: Csr) -> Csr:
