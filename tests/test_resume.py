@@ -302,3 +302,15 @@ def test_the_key_of_the_data_covers_all_that_is_trained_on() -> None:
         keys.add(_key(dataclasses.replace(texts, features=features)))
         keys.add(_key(dataclasses.replace(texts, texts=None, features=features)))
     assert len(keys) == 5
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_prediction_leaves_nothing(runs: Runs, tmp_path: Path, number: int, code: int) -> None:
+    assert runs.run(runs.args()) == 0
+    many, out = tmp_path / "many.jsonl", tmp_path / "out"
+    many.write_text(runs.data.read_text(encoding="utf-8") * 100, encoding="utf-8")
+    out.mkdir()
+    args = ["predict", str(runs.model), str(many), "-o", str(out / "found.jsonl"), "--threads", "1"]
+    assert runs.run(args, number, when=out / ".tmp-*") == code, runs.said()
+    assert list(out.iterdir()) == []
+    assert runs.said() == ""
