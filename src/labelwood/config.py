@@ -235,8 +235,8 @@ def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
     choices, low, high, above = (meta.get(k) for k in ("choices", "low", "high", "above"))
     words = [" or ".join(choices)] if choices else []
     words += [names[o] for o in options if o in names and not (o is str and choices)]
-    limit = [f"≥ {low:g}" if low is not None else "", f"> {above:g}" if above is not None else ""]
-    limit = [x for x in [*limit, f"≤ {high:g}" if high is not None else ""] if x]
+    bounds = (("≥", low), (">", above), ("≤", high))
+    limit = [f"{sign} {x}" if isinstance(x, int) else f"{sign} {x:g}" for sign, x in bounds if x is not None]
     text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
     if any(typing.get_origin(o) is tuple for o in options):
         text = (

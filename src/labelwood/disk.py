@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -95,10 +95,13 @@ def as_path(path: str | os.PathLike[str]) -> Path:
     return found
 
 
-def publish(path: Path, chunks: Sequence[Chunk]) -> None:
-    """Make `path` hold these bytes, at once and durably. StorageError: what was there before is still there."""
+def publish(path: Path, chunks: Iterable[Chunk]) -> None:
+    """Make `path` hold these bytes, at once and durably. StorageError: what was there before is still there.
+
+    Chunks may be made while they are written; if making one fails, `path` stays as it was too.
+    """
     temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
-    with refusing(path, needed=sum(len(chunk) for chunk in chunks)):
+    with refusing(path, needed=sum(len(chunk) for chunk in chunks) if isinstance(chunks, Sequence) else 0):
         try:
             _write(temporary, chunks)
             _patiently(system.rename, temporary, path)
@@ -205,7 +208,7 @@ def _free(path: Path) -> str:
     return ""
 
 
-def _write(path: Path, chunks: Sequence[Chunk]) -> None:
+def _write(path: Path, chunks: Iterable[Chunk]) -> None:
     with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW) as fd:
         for chunk in chunks:
             rest = memoryview(chunk)

@@ -107,6 +107,8 @@ class Evaluation:
     def note(self) -> str:
         """One sentence on unseen labels: what was done, and how many rows and labels that concerns."""
         c = self.counts
+        if not c["unseen_labels"] and not c["rows_dropped"]:
+            return f'Every label was seen in training: unseen="{self.unseen}" concerns no row.'
         met = f"{c['unseen_labels']} labels never seen in training ({c['unseen_occurrences']} occurrences)"
         if self.unseen == "drop":
             return f"{met} were dropped, and {c['rows_dropped']} of {c['rows']} rows left without a label."

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import limits, store
 from .config import to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
-from .errors import ConfigError, LabelwoodError, ModelFileError
+from .errors import ConfigError, DataError, LabelwoodError, ModelFileError
 from .features import TOKENISER_VERSION, Tfidf
 from .linear import LinearLevel, Search, check_features, search
 from .metrics import Evaluation, MetricsConfig, evaluate
@@ -39,6 +39,7 @@ class Model:
     dense_cols: int
     tree: Tree
     levels: list[LinearLevel]
+    data_key: str = ""  # digest of the training data; empty where nobody asked for it
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -70,6 +71,17 @@ class Model:
             ids, scores = search(x, self.levels, what, threads=workers, progress=tick)
         return self._append_unseen(ids, scores)
 
+    def predict_data(
+        self, data: Dataset, *, k: int = 5, threads: int = 0, progress: Progress | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """`predict_arrays` of the texts or the features of a data set, whichever the model was trained on."""
+        if self.tfidf is not None and data.texts is None:
+            raise DataError("the data holds features, but the model was trained on text; give it texts.")
+        if self.tfidf is None and data.features is None:
+            raise DataError("the data holds text, but the model was trained on features; give it the same features.")
+        texts, x = (data.texts, None) if self.tfidf is not None else (None, data.features)
+        return self.predict_arrays(texts, X=x, k=k, threads=threads, progress=progress)
+
     def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Iterator[list[tuple[str, float]]]:
         """The output of `predict_arrays` as (name, score) lists."""
         for row, values in zip(ids.tolist(), scores.tolist(), strict=True):
@@ -88,10 +100,7 @@ class Model:
     ) -> Evaluation:
         """Metrics on held-out data: a file, a Dataset, or texts with their labels."""
         held_out = as_dataset(data, labels, X=X, options=options)
-        ids, _ = self.predict_arrays(
-            held_out.texts, X=held_out.features if self.tfidf is None else None, k=max(metrics.ks), threads=threads,
-            progress=progress,
-        )  # fmt: skip
+        ids, _ = self.predict_data(held_out, k=max(metrics.ks), threads=threads, progress=progress)
         truth, _, _ = align_labels(held_out, self.names)
         return evaluate(ids, truth, self.counts, self.rows, metrics)
 
@@ -105,6 +114,8 @@ class Model:
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
         }
+        if self.data_key:
+            meta["data"] = self.data_key
         parts: dict[str, dict[str, NDArray[Any]]] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
@@ -165,7 +176,7 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     tree = Tree.from_tensors(parts["tree"], len(names))
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
-            f"the model's text was cut by tokeniser version {meta['tokeniser']!r}, this release has {TOKENISER_VERSION}."
+            f"the text was cut by tokeniser version {meta['tokeniser']!r}, but this release has {TOKENISER_VERSION}."
         )
     tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
@@ -176,7 +187,10 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
         for t, ptr in enumerate(tree.child_ptrs)
     ]
-    return Model(recipe, names, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels)
+    data_key = meta.get("data", "")
+    if not isinstance(data_key, str):
+        raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
+    return Model(recipe, names, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key)
 
 
 def _size(meta: dict[str, Any], key: str) -> int:

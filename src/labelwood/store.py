@@ -11,6 +11,7 @@ docs/model-format.md is the specification.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import os
 import re
@@ -131,6 +132,17 @@ def verify(folder: AnyPath) -> Manifest:
 def exists(folder: AnyPath) -> bool:
     """Is there a model, sound or not?"""
     return os.path.lexists(disk.as_path(folder) / MANIFEST)
+
+
+def check_target(folder: AnyPath, *, overwrite: bool) -> None:
+    """Would a save there be refused? Asked before hours of training; nothing is written."""
+    folder = disk.as_path(folder)
+    _check_target(folder, disk.names(folder), overwrite)
+    there = Path(os.path.abspath(folder))  # noqa: PTH100 — resolve() would leave a linked folder
+    while not os.path.lexists(there):
+        there = there.parent
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise disk.refused(folder, PermissionError(errno.EACCES, f"{there} cannot be written to"))
 
 
 def erase(folder: Path) -> None:

@@ -72,10 +72,30 @@ class Problem:
 
 def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
-    problem = prepare(data, keyed=run.work is not None)
     with Workspace(run.work) as space:
-        space.begin({"recipe": to_dict(recipe), "data": problem.data_key}, resume=run.resume, overwrite=run.overwrite)
-        return _Trainer(data, problem, recipe, run, space).train()
+        return _train(data, recipe, run, space, keyed=run.work is not None)
+
+
+def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Model:
+    """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
+    with Workspace(run.work) as space:
+        model = _train(data, recipe, run, space, keyed=True)
+        with run.progress.stage("saving"):
+            model.save(folder)
+        if not keep_work:
+            space.remove()
+    return model
+
+
+def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
+    """What a run is, for resuming: the same recipe on the same data gives the same bits."""
+    return {"recipe": to_dict(recipe), "data": data_key}
+
+
+def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, *, keyed: bool) -> Model:
+    problem = prepare(data, keyed=keyed)
+    space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
+    return _Trainer(data, problem, recipe, run, space).train()
 
 
 def prepare(data: Dataset, *, keyed: bool) -> Problem:
@@ -100,7 +120,7 @@ def _data_key(data: Dataset, y: Csr) -> str:
     arrays: list[NDArray[Any]] = [y.indptr, y.indices, y.data]
     if data.texts is not None:
         arrays += [data.texts.arena, data.texts.offsets]
-    elif data.features is not None:
+    if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
     return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
@@ -140,6 +160,7 @@ class _Trainer:
             dense_cols=x.dense_cols,
             tree=tree,
             levels=self.levels(x, tree, tree_key),
+            data_key=self.problem.data_key,
         )
 
     def features(self) -> tuple[Tfidf | None, Features, str]:

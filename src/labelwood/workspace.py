@@ -28,7 +28,7 @@ from . import disk, limits, plain, store, tensorfile
 from .digests import digest_arrays, digest_plain
 from .errors import ConfigError, ModelFileError, StorageError
 
-__all__ = ["Stage", "Workspace", "digest_arrays", "digest_plain", "work_folder"]
+__all__ = ["Stage", "Workspace", "differences", "digest_arrays", "digest_plain", "started", "work_folder"]
 
 STAGE_SCHEMA = 1  # to be raised when stages of the same release line change their bits or their layout
 RUN, LOCK = "run.json", "lock"
@@ -42,6 +42,11 @@ def work_folder(model: Path) -> Path:
     """The workspace beside a model folder: DIR.work."""
     model = Path(os.path.abspath(model))  # noqa: PTH100 — resolve() would leave a linked folder
     return model.with_name(f"{model.name}.work")
+
+
+def started(folder: Path) -> bool:
+    """Is there a run that was not finished, or was finished and kept?"""
+    return os.path.lexists(disk.as_path(folder) / RUN)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -184,18 +189,19 @@ def _check_same_run(path: Path, run: dict[str, Any]) -> None:
         # Harmless: every stage carries the digest of its own inputs.
         warnings.warn(f"{path.name} is missing or damaged and is written again: {error}", stacklevel=4)
         return
-    for field, old, new in _differences(before, run, ""):
+    for field, old, new in differences(before, run):
         raise ConfigError(
             f"cannot resume {path.parent}: {field} was {old} but is {new} now; "
             "give what the run was started with, or start over with --overwrite."
         )
 
 
-def _differences(old: Any, new: Any, where: str) -> Iterator[tuple[str, str, str]]:
+def differences(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+    """Where two runs differ: the dotted name of the field and both values, as text."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             name = f"{where}.{key}".removeprefix(".").removeprefix("run.")
-            yield from _differences(old.get(key, _ABSENT), new.get(key, _ABSENT), name)
+            yield from differences(old.get(key, _ABSENT), new.get(key, _ABSENT), name)
     elif old != new or type(old) is not type(new):
         yield where or "the run", _show(old), _show(new)
 

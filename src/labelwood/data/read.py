@@ -53,11 +53,13 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
         reading.close()
 
 
-def stream(path: str | Path, options: ReadOptions | None = None, *, block: int = 4096) -> Iterator[Dataset]:
+def stream(
+    path: str | Path, options: ReadOptions | None = None, *, block: int = 4096, progress: Progress | None = None
+) -> Iterator[Dataset]:
     """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
 
     Each block numbers only the labels it has; compare blocks by label name. Its report counts the bad lines
-    since the block before.
+    since the block before. `progress` is told how far the input was read when a block was worked off.
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
@@ -67,6 +69,8 @@ def stream(path: str | Path, options: ReadOptions | None = None, *, block: int =
         for row in _rows(reading):
             if len(collector) == block:  # not before the next row is there: the last block's report is then complete
                 yield collector.finish(reading.width)
+                if progress is not None:
+                    progress(*reading.progress())
                 collector = Collector(reading.log)
             collector.add(row)
         if not len(collector):

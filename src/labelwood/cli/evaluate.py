@@ -1,0 +1,44 @@
+"""`labelwood evaluate`: metrics with intervals on held-out data, as a table or JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..data import ReadOptions
+from ..metrics import MetricsConfig
+from ..model import load
+from ..progress import Terminal
+from . import show
+from .files import load_data, name_of, write
+from .options import DATA_FLAGS, METRIC_FLAGS, ModelFolder, Threads, expand
+
+
+@expand("options", ReadOptions(split="test"), DATA_FLAGS)
+@expand("metrics", MetricsConfig(), METRIC_FLAGS)
+def evaluate(
+    model: ModelFolder,
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="Held-out data; '-' is stdin.", show_default=False)],
+    *,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the metrics here; '-' is stdout, no table.")
+    ] = None,
+    threads: Threads = 0,
+    metrics: MetricsConfig,
+    options: ReadOptions,
+) -> None:
+    """Measure a model on held-out data.
+
+    P, R, nDCG, PSP, PSnDCG, coverage and macro-F1 at k, in percent, with bootstrap intervals.
+    """
+    loaded, progress = load(model), Terminal()
+    data = load_data(test, options, progress, "reading data")
+    found = loaded.evaluate(data, metrics=metrics, threads=threads, progress=progress)
+    if json_ != "-":
+        show.dataset(name_of(test), data)
+        show.metrics(found)
+    if json_ is not None:
+        write(json_, [json.dumps(found.to_json(), indent=2).encode() + b"\n"])

@@ -1,0 +1,109 @@
+"""`labelwood inspect`, `verify` and `methods`: what is in a model, whether it is sound, and what there is to choose."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import store
+from ..config import describe
+from ..model import Model, load
+from ..recipes import METHODS, Method, Recipe, method
+from . import show
+from .options import ModelFolder
+
+
+def inspect(model: ModelFolder) -> None:
+    """Show what is in a model.
+
+    Recipe, labels, tree, weights by level, files.
+    """
+    loaded, manifest = load(model), store.describe(model)
+    show.heading(f"{model}: {loaded.recipe.method}", first=True)
+    unseen = int((loaded.counts == 0).sum())
+    show.table(
+        [
+            ("trained on", f"{loaded.rows:,} documents"),
+            ("labels", f"{len(loaded.names):,}" + (f", {unseen:,} of them without a training document" * bool(unseen))),
+            ("features", _features(loaded)),
+            ("seed", str(loaded.recipe.seed)),
+            ("size", f"{show.size(manifest.bytes)} in {len(manifest.files)} files"),
+            ("format", f"schema {manifest.schema}"),
+        ]
+    )
+    show.say("")
+    show.table(
+        [
+            (str(t + 1), f"{loaded.tree.size(t):,}", f"{level.nonzeros:,}")
+            for t, level in enumerate(loaded.levels)
+        ],
+        ("level", "nodes", "non-zero weights"),
+        right=[0, 1, 2],
+    )  # fmt: skip
+    show.say("")
+    show.table([(e.name, f"{e.bytes:,}") for e in manifest.files.values()], ("file", "bytes"), right=[1])
+    _changed(loaded.recipe)
+
+
+def _features(model: Model) -> str:
+    if model.tfidf is not None:
+        return f"text, {model.sparse_cols:,} terms"
+    return f"the user's own: {model.sparse_cols:,} sparse and {model.dense_cols:,} dense columns"
+
+
+def _changed(recipe: Recipe) -> None:
+    usual = {row.path: row.default for row in describe(METHODS[recipe.method].recipe)}
+    rows = [row for row in describe(recipe) if row.default != usual[row.path]]
+    show.say("")
+    if not rows:
+        show.say(f"all settings are the defaults of {recipe.method} (labelwood methods {recipe.method})")
+        return
+    table = [(row.path, _spell(row.default), _spell(usual[row.path])) for row in rows]
+    show.table(table, ("changed setting", "value", "default"))
+
+
+def verify(model: ModelFolder) -> None:
+    """Check every byte of a model.
+
+    Files against their digests, and the parts against each other.
+    """
+    loaded, manifest = load(model), store.describe(model)
+    files, size = len(manifest.files), show.size(manifest.bytes)
+    show.say(f"{model} is sound: {loaded.recipe.method}, {len(loaded.names):,} labels, {files} files, {size} verified")
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="List this method's settings.")] = None,
+) -> None:
+    """List the methods, or all settings of one."""
+    if name is not None:
+        _one(name, method(name))
+        return
+    for i, (key, found) in enumerate(METHODS.items()):
+        show.heading(key, first=i == 0)
+        show.table([*_story(found), ("presets", ", ".join(found.presets))], indent=2)
+    show.say("", "labelwood methods NAME lists every setting of a method")
+
+
+def _story(found: Method) -> list[tuple[str, str]]:
+    return [("what", found.summary), ("good at", found.good_at), ("paper", found.paper)]
+
+
+def _one(name: str, found: Method) -> None:
+    show.heading(name, first=True)
+    show.table(_story(found), indent=2)
+    show.heading("presets (--preset)")
+    presets = ((key, ", ".join(f"{k}={_spell(v)}" for k, v in values.items())) for key, values in found.presets.items())
+    show.table(presets, indent=2)
+    show.heading("settings (--set NAME=VALUE, or a TOML file with --config)")
+    rows = [
+        (row.path, _spell(row.default), f"{row.help} — {row.allowed}") for row in describe(found.recipe)
+    ]  # fmt: skip
+    show.table(rows, ("name", "default", "meaning — allowed"), indent=2)
+
+
+def _spell(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(_spell, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,159 @@
+"""Command-line options made from config dataclasses: name, help, default and check are those of the setting.
+
+    @expand("options", ReadOptions(), DATA_FLAGS)
+    def evaluate(..., *, options: ReadOptions) -> None: ...
+
+turns the parameter `options` into one option per entry of DATA_FLAGS.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from .. import limits
+from ..config import describe, from_dict, parse_value, to_dict
+from ..errors import ConfigError
+
+C = TypeVar("C")
+
+DATA_FLAGS = {
+    "format": "--format",
+    "text": "--text-field",
+    "labels": "--labels-field",
+    "id": "--id-field",
+    "relevance": "--relevance-field",
+    "separator": "--separator",
+    "on_bad": "--on-bad",
+    "split": "--split",
+}
+METRIC_FLAGS = {
+    "ks": "--ks",
+    "unseen": "--unseen",
+    "a": "--propensity-a",
+    "b": "--propensity-b",
+    "psndcg": "--psndcg",
+    "bootstrap": "--bootstrap",
+    "seed": "--bootstrap-seed",
+    "level": "--level",
+}
+
+ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
+Threads = Annotated[
+    int,
+    typer.Option(
+        "--threads", metavar="N", min=0, max=limits.MAX_THREADS, show_default=False,
+        help="Threads; the default is all cores. Changes no result.",
+    ),
+]  # fmt: skip
+
+
+def expand(parameter: str, base: object, flags: Mapping[str, str]) -> Callable[[Callable[..., None]], Any]:
+    """Replace `parameter` of a command by an option for each setting in `flags`; what is not given is as in `base`."""
+
+    def wrap(function: Callable[..., None]) -> Any:
+        @functools.wraps(function)
+        def command(**given: Any) -> None:
+            texts = {name: given.pop(_key(parameter, name)) for name in flags}
+            function(**given, **{parameter: _built(base, texts, flags)})
+
+        signature = inspect.signature(function, eval_str=True)
+        kept = [p for p in signature.parameters.values() if p.name != parameter]
+        command.__dict__["__signature__"] = signature.replace(parameters=[*kept, *_options(parameter, base, flags)])
+        command.__annotations__ = {p.name: p.annotation for p in kept}
+        return command
+
+    return wrap
+
+
+def _key(parameter: str, name: str) -> str:
+    return f"{parameter}_{name}"
+
+
+def _options(parameter: str, base: object, flags: Mapping[str, str]) -> list[inspect.Parameter]:
+    rows = {row.path: row for row in describe(base)}
+    made = []
+    for name, flag in flags.items():
+        row, many = rows[name], _is_list_of_text(type(base), name)
+        text = _help(row.help, row.default, many)
+        option = typer.Option(None, flag, help=text, metavar=_metavar(base, name), show_default=False)
+        kind: Any = list[str] | None if many else str | None
+        made.append(
+            inspect.Parameter(_key(parameter, name), inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind)
+        )
+    return made
+
+
+def _help(text: str, default: object, many: bool) -> str:
+    text = text[0].upper() + text[1:] + (" (may be repeated)" if many else "")
+    if default is None:
+        return f"{text}."
+    spelled = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{text}.  [default: {spelled}]"
+
+
+def _metavar(base: object, name: str) -> str:
+    field = next(f for f in type(base).__dataclass_fields__.values() if f.name == name)  # type: ignore[attr-defined]
+    if field.metadata.get("choices"):
+        return "|".join(field.metadata["choices"])
+    kinds = _kinds(type(base), name)
+    if any(typing.get_origin(kind) is tuple and int in typing.get_args(kind) for kind in kinds):
+        return "N,N,…"
+    return "TEXT" if _holds_text(type(base), name) else "N"
+
+
+def _kinds(cls: type[Any], name: str) -> tuple[Any, ...]:
+    hint = typing.get_type_hints(cls)[name]
+    union = typing.get_origin(hint) in {typing.Union, types.UnionType}
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _is_list_of_text(cls: type[Any], name: str) -> bool:
+    return any(typing.get_origin(kind) is tuple and str in typing.get_args(kind) for kind in _kinds(cls, name))
+
+
+def _holds_text(cls: type[Any], name: str) -> bool:
+    return str in _kinds(cls, name) or _is_list_of_text(cls, name)
+
+
+def _built(base: C, texts: Mapping[str, Any], flags: Mapping[str, str]) -> C:
+    """The config with what was given laid over it; a wrong value is wrong usage and names its flag."""
+    cls = type(base)
+    values: dict[str, object] = {}
+    for name, text in texts.items():
+        if text is None or text == []:
+            continue
+        try:
+            values[name] = _parsed(cls, name, text)
+            from_dict(cls, {name: values[name]})
+        except ConfigError as error:
+            raise typer.BadParameter(str(error), param_hint=flags[name]) from error
+    return from_dict(cls, {**to_dict(base), **values})
+
+
+def _parsed(cls: type[Any], name: str, text: Any) -> object:
+    kinds = _kinds(cls, name)
+    if type(None) in kinds and text in ("none", ["none"]):
+        return None
+    if _holds_text(cls, name):  # as it stands: a field may be called 1, or true
+        return text
+    value = parse_value(text)
+    return (value,) if typing.get_origin(kinds[0]) is tuple and not isinstance(value, tuple) else value
+
+
+def parse_settings(pairs: list[str]) -> dict[str, object]:
+    """`--set key=value …` as dotted settings."""
+    found: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"{pair!r} is not of the form name=value.", param_hint="--set")
+        found[key.strip()] = value
+    return found

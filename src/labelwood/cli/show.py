@@ -1,0 +1,152 @@
+"""What commands say, and where: results and summaries on stdout, warnings, errors and progress on stderr.
+
+Tables are aligned text that fits 80 columns, the same in a pipe; colour only on a terminal.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..data import Dataset, ReadReport
+from ..metrics import Evaluation
+
+
+class Stopped(BaseException):
+    """A signal asked us to stop. Not an Exception: nothing on the way up may take it for a failure."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.signal = number
+
+
+def complain(kind: str, message: str) -> None:
+    """`error: …` or `warning: …` on stderr, on one line."""
+    with suppress(OSError):
+        print(f"{kind}: {_printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def say(*lines: object) -> None:
+    """Lines on stdout as they are: never wrapped, never styled."""
+    _write("".join(f"{_printable(str(line))}\n" for line in lines))
+
+
+def heading(text: str, *, first: bool = False) -> None:
+    """A line of its own, after a blank one unless it is the first; bold on a terminal."""
+    from rich.text import Text
+
+    _write("" if first else "\n")
+    _print(Text(_printable(text), style="bold", no_wrap=True, overflow="ignore"))
+
+
+def table(
+    rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, right: Iterable[int] = (), indent: int = 0
+) -> None:
+    """Aligned columns; those numbered in `right` are numbers. Long text wraps within its column."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    columns: Any = Table(box=None, show_header=bool(header), pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    body = [list(row) for row in rows]
+    width, numbers = max(map(len, [header, *body])), set(right)
+    for i in range(width):
+        name = header[i] if header else ""
+        last = i == width - 1
+        columns.add_column(
+            Text(name), justify="right" if i in numbers else "left", no_wrap=not last, overflow="fold" if last else None
+        )
+    for row in body:
+        columns.add_row(*(Text(_printable(cell)) for cell in row))
+    _print(Padding(columns, (0, 0, 0, indent)) if indent else columns)
+
+
+def metrics(evaluation: Evaluation) -> None:
+    """A line of values for each metric and, dimmed below it, a line of intervals."""
+    from rich.table import Table
+    from rich.text import Text
+
+    header, *rows = evaluation.table()
+    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    columns.add_column(header[0], no_wrap=True)
+    for name in header[1:]:
+        columns.add_column(name, justify="right", no_wrap=True)
+    for name, *cells in rows:
+        values, spans = zip(*(cell.partition(" ")[::2] for cell in cells), strict=True)
+        columns.add_row(name, *values)
+        if any(spans):
+            columns.add_row("", *(_span(span) for span in spans), style="dim")
+    _print(columns)
+    level = f"; ranges: {evaluation.config.level:g} % bootstrap intervals" if evaluation.intervals else ""
+    _print(Text(f"in percent, {evaluation.counts['rows_evaluated']:,} documents{level}. {evaluation.note()}"))
+
+
+def _span(text: str) -> str:
+    return text.strip("[]").replace(", ", "–")
+
+
+def _print(renderable: Any) -> None:
+    """Without the blanks that pad every line to the last column."""
+    from rich.console import Console  # late: most commands print little
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(renderable, crop=False)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()  # a log shows it while training goes on
+    except BrokenPipeError:
+        raise Stopped(signal.SIGPIPE) from None
+
+
+def _printable(text: str) -> str:
+    """Control characters of somebody's data must not steer the terminal."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def dataset(name: str, data: Dataset) -> None:
+    """What was read: documents, labels, and what was odd."""
+    facts = [f"{len(data):,} documents"]
+    if data.labels is not None:
+        facts += [f"{len(data.names):,} labels", f"{data.labels.nnz / max(1, len(data)):.2f} labels per document"]
+    say(f"{name}: {', '.join(facts)}")
+    odd = []
+    if data.report.no_labels:
+        odd.append(f"{data.report.no_labels:,} documents have no label")
+    if data.report.duplicate_labels:
+        odd.append(f"{data.report.duplicate_labels:,} repeated labels were merged")
+    if odd:
+        say(f"  {'; '.join(odd)}")
+
+
+def bad_lines(name: str, report: ReadReport) -> None:
+    """What --on-bad skip or replace did, on stderr; nothing if all was well."""
+    if report.skipped:
+        complain("warning", f"{name}: {report.skipped:,} bad lines were skipped; the first:")
+        for example in report.examples:
+            with suppress(OSError):
+                print(f"  {_printable(example)}", file=sys.stderr, flush=True)
+    if report.replaced:
+        complain("warning", f"{name}: bad bytes were replaced in {report.replaced:,} lines.")
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    value, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count:,} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+
+
+def seconds(value: float) -> str:
+    """A time for people."""
+    return f"{value:.2f} s" if value < 60 else f"{int(value // 60)} min {value % 60:.0f} s"

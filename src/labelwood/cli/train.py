@@ -1,0 +1,122 @@
+"""`labelwood train`: read, train, save; every finished stage is kept until the model is there."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import store
+from ..data import Dataset, ReadOptions
+from ..errors import ConfigError, ModelFileError
+from ..model import Model
+from ..progress import Progress, Terminal
+from ..recipes import Recipe, resolve
+from ..train import Run, identity, prepare, train_into
+from ..workspace import Workspace, differences, started, work_folder
+from . import show
+from .files import load_data, name_of
+from .options import DATA_FLAGS, Threads, expand, parse_settings
+
+
+@expand("options", ReadOptions(), DATA_FLAGS)
+def train(
+    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)],
+    *,
+    model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")] = "xr-linear",
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Every random choice follows from it.")
+    ] = None,
+    valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
+    threads: Threads = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any unfinished run.")] = False,
+    keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
+    options: ReadOptions,
+) -> None:
+    """Train a model on TRAIN and save it to DIR.
+
+    An interrupted run leaves its finished stages in DIR.work; --resume continues to the very same model.
+    """
+    if resume and overwrite:
+        raise typer.BadParameter("give --resume or --overwrite, not both.")
+    recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []), seed=seed)
+    run = Run(threads, Terminal(), work_folder(model), resume, overwrite)
+    _check_free(model, run)
+    training = load_data(data, options, run.progress, "reading data")
+    held_out = None  # read before training: a mistake in it is better found now
+    if valid is not None:
+        held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
+    show.dataset(name_of(data), training)
+    if resume and _is_finished(model, recipe, training, run, keep_work):
+        show.say(f"{model}: already trained on this data with these settings; nothing to do")
+        return
+    try:
+        trained = train_into(model, training, recipe, run, keep_work=keep_work)
+    except show.Stopped:
+        if run.work is not None and started(run.work):
+            show.complain("stopped", f"finished stages are in {run.work}; the same command with --resume continues.")
+        raise
+    _report(trained, model, run.progress)
+    if held_out is not None:
+        show.heading(f"On {valid}")
+        show.metrics(trained.evaluate(held_out, threads=threads, progress=run.progress))
+
+
+def _check_free(model: Path, run: Run) -> None:
+    """What would be refused at the end is refused now."""
+    if store.exists(model) and not (run.overwrite or run.resume):
+        raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
+    store.check_target(model, overwrite=True)
+    assert run.work is not None
+    if started(run.work) and not (run.overwrite or run.resume):
+        raise ConfigError(
+            f"an unfinished run is in {run.work}; continue it with --resume, or start over with --overwrite."
+        )
+
+
+def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work: bool) -> bool:
+    """Whether the model is there already. Another model there is an error, unless a run to replace it was begun."""
+    assert run.work is not None
+    if not store.exists(model):
+        return False
+    now = identity(recipe, prepare(data, keyed=True).data_key)
+    try:
+        meta = store.verify(model).meta
+    except ModelFileError:
+        if started(run.work):
+            return False
+        raise
+    for field, old, new in differences({key: meta.get(key) for key in now}, now):
+        if started(run.work):
+            return False
+        raise ConfigError(
+            f"cannot resume: the finished model in {model} has {field} {old}, but {new} is asked for now; "
+            "train it anew with --overwrite, or choose another folder."
+        )
+    if started(run.work) and not keep_work:  # killed between saving and tidying up
+        with Workspace(run.work) as space:
+            space.begin(now, resume=True, overwrite=False)
+            space.remove()
+    return True
+
+
+def _report(trained: Model, folder: Path, progress: Progress) -> None:
+    manifest = store.describe(folder)
+    sizes = " → ".join(f"{size:,}" for size in trained.tree.sizes)
+    show.say(f"tree: {sizes} (nodes by level, the last are the labels)")
+    if trained.tree.sizes[-1] < len(trained.names):
+        show.say(f"  {len(trained.names) - trained.tree.sizes[-1]:,} labels have no training document")
+    show.table([(name, show.seconds(time)) for name, time in progress.timings.items()], ("stage", "time"), right=[1])
+    show.say(f"model: {folder} ({len(manifest.files)} files, {show.size(manifest.bytes)})")
