@@ -59,6 +59,16 @@ def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
     return cast(T, value[level])
 
 
+def check_levels(config: object, levels: int, where: str = "") -> None:
+    """ConfigError unless every per-level setting has one value, or one for each of the tree's levels."""
+    for name, hint in _hints(type(config)).items():
+        value, path = getattr(config, name), _join(where, name)
+        if dataclasses.is_dataclass(value):
+            check_levels(value, levels, path)
+        elif _is_per_level(hint):
+            at(value, 0, levels, path)
+
+
 def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
     """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
     if not isinstance(mapping, Mapping):
@@ -142,9 +152,10 @@ def parse_value(text: str) -> object:
     if "," in text and not text.startswith(("[", '"', "'")):
         return tuple(parse_value(part) for part in text.split(",") if part.strip())
     try:
-        return cast(object, tomllib.loads(f"v = {text}\n")["v"])
-    except (tomllib.TOMLDecodeError, RecursionError, KeyError):
+        table = tomllib.loads(f"v = {text}\n")
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
+    return table["v"] if len(table) == 1 else text
 
 
 def _with(config: C, path: list[str], value: object, whole: str) -> C:
@@ -160,14 +171,25 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     elif dataclasses.is_dataclass(current):
         raise ConfigError(f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}.")
     else:
-        parsed = parse_value(value) if isinstance(value, str) else value
-        new = _coerce(hints[key], parsed, whole, _meta(cls, key))
+        meta = _meta(cls, key)
+        plain = not isinstance(value, str) or value in (meta.get("choices") or ())  # the choice "none" is a word
+        new = _coerce(hints[key], value if plain else parse_value(cast(str, value)), whole, meta)
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 
 def _hints(cls: type[Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _is_per_level(hint: Any) -> bool:
+    """A value or a tuple of such values; what is a tuple always, like tree.levels, has its own meaning."""
+    options = _options(hint)
+    return any(typing.get_origin(o) is tuple for o in options) and any(o in {bool, int, float, str} for o in options)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def _meta(cls: type[Any], key: str) -> Mapping[str, Any]:
@@ -178,11 +200,13 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
     """`value` as the annotated type, checked; ConfigError names the path, the value and what is allowed."""
     if dataclasses.is_dataclass(hint):
         return from_dict(cast(type[Any], hint), value, path)
-    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    options = _options(hint)
     if value is None and type(None) in options:
         return None
     if isinstance(value, str) and str not in options and any(typing.get_origin(o) is tuple for o in options):
         value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
+    if isinstance(value, int) and not any(o in {bool, int, float} for o in options):
+        value = (value,)  # a list of one: --set tree.levels=16
     if isinstance(value, list | tuple):
         for option in options:
             if typing.get_origin(option) is tuple:
@@ -217,7 +241,7 @@ def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
         return choices is not None and value not in choices
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return True
     low, high, above = meta.get("low"), meta.get("high"), meta.get("above")
     too_low = (low is not None and value < low) or (above is not None and value <= above)
@@ -226,7 +250,7 @@ def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
 
 def _allowed(cls: type[Any], key: str) -> str:
     hint = _hints(cls)[key]
-    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    options = _options(hint)
     return _kind_words(options, _meta(cls, key))
 
 

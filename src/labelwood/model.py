@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits, store
-from .config import to_dict
+from .config import check_levels, to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, LabelwoodError, ModelFileError
 from .features import Tfidf
@@ -162,6 +162,7 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     names, counts = _read_labels(parts["labels"], meta["labels"])
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(parts["tree"], len(names))
+    check_levels(recipe, tree.depth)
     tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")

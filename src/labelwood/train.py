@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits
-from .config import at, to_dict
+from .config import at, check_levels, to_dict
 from .data import Dataset
 from .errors import ConfigError, DataError
 from .features import Tfidf
@@ -126,6 +126,7 @@ class _Trainer:
     def train(self) -> Model:
         tfidf, x, x_key = self.features()
         tree, tree_key = self.tree(x, x_key)
+        check_levels(self.recipe, tree.depth)
         return Model(
             recipe=self.recipe,
             names=self.problem.names,

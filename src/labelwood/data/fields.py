@@ -7,8 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from .. import limits
 from ..errors import DataError
 from .dataset import check_label
 from .options import ReadOptions
@@ -16,7 +15,6 @@ from .rows import Log, Row
 
 _TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
 _IDS = ("id", "uid")
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,9 +106,9 @@ def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str
         raise DataError(f"{len(labels)} labels need {len(labels)} relevances, but there are {count}.", field=field)
     for number in value:
         good = isinstance(number, int | float) and not isinstance(number, bool)
-        if not good or not (math.isfinite(number) and 0 <= number <= _LARGEST):
+        if not good or not (math.isfinite(number) and 0 <= number <= limits.MAX_VALUE):
             shown = repr(number)[:40]
-            raise DataError(f"a relevance must be a finite number, not below 0, but is {shown}.", field=field)
+            raise DataError(f"a relevance must be a number from 0 to {limits.MAX_VALUE:.0e}, but is {shown}.", field=field)
     kept = [(label, float(number)) for label, number in zip(labels, value, strict=True) if number > 0]
     return [label for label, _ in kept], [number for _, number in kept]
 
