@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 import labelwood as lw
-from contract import CHECKS, SHAPES, Case
+from contract import CHECKS, SHAPES, Case, toy_model
 
 pytestmark = pytest.mark.native
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_models():
+    yield
+    toy_model.cache_clear()
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -17,6 +17,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast
 
@@ -78,6 +79,9 @@ def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
         if key not in hints:
             label = f"{where}.{key}" if where else str(key)
             raise ConfigError(f"there is no setting {label[:200]!r}; {nearest(str(key)[:200], hints)}")
+    for field in dataclasses.fields(cast(Any, cls)):
+        if field.name not in mapping and field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"the setting {_join(where, field.name)!r} is missing.")
     values = {key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()}
     return cls(**values)
 
@@ -90,8 +94,10 @@ def to_dict(config: object) -> dict[str, Any]:
 
 def with_settings(config: C, changes: Mapping[str, object]) -> C:
     """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"settings must be a table of dotted names and values, but are {_show(changes)}.")
     for path, value in changes.items():
-        config = _with(config, path.split("."), value, path)
+        config = _with(config, str(path).split("."), value, str(path))
     return config
 
 
@@ -177,6 +183,7 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 
+@cache
 def _hints(cls: type[Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
@@ -203,9 +210,10 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
     options = _options(hint)
     if value is None and type(None) in options:
         return None
-    if isinstance(value, str) and str not in options and any(typing.get_origin(o) is tuple for o in options):
+    lists = any(typing.get_origin(o) is tuple for o in options)
+    if isinstance(value, str) and str not in options and lists:
         value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
-    if isinstance(value, int) and not any(o in {bool, int, float} for o in options):
+    if isinstance(value, int) and lists and int not in options and float not in options:
         value = (value,)  # a list of one: --set tree.levels=16
     if isinstance(value, list | tuple):
         for option in options:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits, store
-from .config import check_levels, to_dict
+from .config import check_levels, from_dict, to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, LabelwoodError, ModelFileError
 from .features import Tfidf
@@ -87,6 +87,7 @@ class Model:
         progress: Progress | None = None,
     ) -> Evaluation:
         """Metrics on held-out data: a file, a Dataset, or texts with their labels."""
+        metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
         held_out = as_dataset(data, labels, X=X, options=options)
         ids, _ = self.predict_arrays(
             held_out.texts, X=held_out.features if self.tfidf is None else None, k=max(metrics.ks), threads=threads,
@@ -119,9 +120,9 @@ class Model:
             return check_features(as_features(x), self.sparse_cols, self.dense_cols)
         if self.tfidf is None:
             raise ConfigError("this model was trained on features; give it X=features, not texts.")
-        if isinstance(texts, str):
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise ConfigError("texts must be a list of texts; put a single text in a list: [text].")
-        packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts or [])
+        packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts)
         with progress.stage("reading words", len(packed), "docs") as tick:
             return Features(self.tfidf.transform(packed, threads=threads, progress=tick))
 

@@ -43,12 +43,13 @@ class Run:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threads <= limits.MAX_THREADS:
-            raise ConfigError(f"threads must be 1..{limits.MAX_THREADS}, or 0 for all cores, but is {self.threads}.")
+        whole = isinstance(self.threads, int | np.integer) and not isinstance(self.threads, bool)
+        if not whole or not 0 <= self.threads <= limits.MAX_THREADS:
+            raise ConfigError(f"threads must be 1..{limits.MAX_THREADS}, or 0 for all cores, but is {self.threads!r}.")
 
     @property
     def workers(self) -> int:
-        return self.threads or available_threads()
+        return int(self.threads) or available_threads()
 
 
 def available_threads() -> int:
