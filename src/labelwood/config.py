@@ -16,7 +16,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast
@@ -124,7 +124,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -183,8 +183,12 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 
-@cache
 def _hints(cls: type[Any]) -> dict[str, Any]:
+    return _hints_once(cast(Hashable, cls))
+
+
+@cache
+def _hints_once(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 

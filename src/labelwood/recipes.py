@@ -69,7 +69,7 @@ def methods() -> tuple[str, ...]:
 def method(name: str) -> Method:
     """A method by name; ConfigError with the nearest name otherwise."""
     if not isinstance(name, str) or name not in METHODS:
-        raise ConfigError(f"there is no method {name!r}; {nearest(str(name), METHODS)}")
+        raise ConfigError(f"there is no method {str(name)[:80]!r}; {nearest(str(name)[:80], METHODS)}")
     return METHODS[name]
 
 
@@ -86,7 +86,7 @@ def resolve(
     recipe = found.recipe
     if preset is not None:
         if not isinstance(preset, str) or preset not in found.presets:
-            raise ConfigError(f"{name} has no preset {preset!r}; {nearest(str(preset), found.presets)}")
+            raise ConfigError(f"{name} has no preset {str(preset)[:80]!r}; {nearest(str(preset)[:80], found.presets)}")
         recipe = with_settings(recipe, found.presets[preset])
     if config is not None:
         table = read_toml(Path(config)) if isinstance(config, str | Path) else config
