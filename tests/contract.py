@@ -63,7 +63,9 @@ def digest(folder: Path) -> str:
 
 def same(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> bool:
     """Bit for bit."""
-    return all(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes() for x, y in zip(a, b))
+    return all(
+        x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True)
+    )
 
 
 def best(found: Sequence[Sequence[tuple[str, float]]]) -> list[set[str]]:

@@ -1,4 +1,4 @@
-"""Configs: reading, checking, changing, printing. A small config of our own, so that no recipe's numbers matter here."""
+"""Configs: reading, checking, changing, printing. On a small config of our own: no recipe's numbers matter here."""
 
 from __future__ import annotations
 

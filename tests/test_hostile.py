@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import time
@@ -91,14 +92,12 @@ numbers = st.one_of(
 def test_any_texts_labels_and_settings(data, labels, change, k, weights):
     """Rows are cut to one length in most cases, or hardly any would get through the door."""
     n = min(len(data), len(labels)) if k != 7 else None
-    try:
+    with contextlib.suppress(lw.LabelwoodError):
         model = lw.train(data[:n], labels[:n], relevance=weights, settings=change, threads=1)
         found = model.predict(["ab abc", "", *[t for t in data if isinstance(t, str)]], k=k, threads=1)
         sound(model, ["ab", ""])
         assert all(len(row) <= k for row in found)
         model.evaluate(data[:n], labels[:n], metrics=lw.MetricsConfig(ks=(1, k)), threads=1)
-    except lw.LabelwoodError as error:
-        assert str(error)
 
 
 @settings(max_examples=1500, **MANY)
@@ -124,8 +123,8 @@ def test_any_matrices_and_settings(seed, rows, cols, kind, odd, labels, change):
     try:
         with np.errstate(all="ignore"):
             model = lw.train(X=features, labels=y, settings=change, threads=1)
-    except lw.LabelwoodError as error:
-        assert str(error)
+    except lw.LabelwoodError:
+        pass
     else:
         sound(model, X=features)
 
@@ -140,8 +139,7 @@ def test_any_matrices_and_settings(seed, rows, cols, kind, odd, labels, change):
 def test_any_request(data, x, k, threads):
     try:
         found = toy().predict(data, X=x, k=k, threads=threads)
-    except lw.LabelwoodError as error:
-        assert str(error)
+    except lw.LabelwoodError:
         return
     assert all(len(row) <= k and all(np.isfinite(score) for _, score in row) for row in found)
 
@@ -167,7 +165,7 @@ def test_bytes_between_words_change_nothing(text):
 @pytest.mark.parametrize("bad", ["\ud800", "ok \udfff", "word1\ud83d"])
 def test_lone_surrogates_name_the_row(bad):
     data, labels = keyword_set()
-    with pytest.raises(lw.DataError, match="row 2: .*lone surrogate at character"):
+    with pytest.raises(lw.DataError, match=r"row 2: .*lone surrogate at character"):
         toy().predict(["word1", "", bad])
     with pytest.raises(lw.DataError, match=f"row {len(data)}: .*lone surrogate"):
         lw.train([*data, bad], [*labels, ["label1"]])
@@ -269,7 +267,10 @@ def test_labels_that_cannot_be_told_apart(method, split, value):
     """All features zero, or all equal: still every label its place in the tree, and finite scores."""
     settings = {**DEEP, "tree.split": split}
     y = np.eye(12)[np.arange(60) % 12]
-    for x in (np.full((60, 3), value), sparse.csr_matrix((60, 3)) if not value else sparse.csr_matrix(np.ones((60, 3)))):
+    for x in (
+        np.full((60, 3), value),
+        sparse.csr_matrix((60, 3)) if not value else sparse.csr_matrix(np.ones((60, 3))),
+    ):
         model = lw.train(X=x, labels=y, method=method, settings=settings, threads=1)
         assert sorted(model.tree.leaves.tolist()) == list(range(12))
         sound(model, X=x)
@@ -296,10 +297,10 @@ def test_numbers_that_are_refused(value, kind):
     bad = dense.astype(np.float64)
     bad[7, 3] = value
     wrap = {"sparse": sparse.csr_matrix, "dense": np.asarray, "both": lambda m: (x, m)}[kind]
-    with pytest.raises(lw.DataError, match="row 7: .*column 3"):
+    with pytest.raises(lw.DataError, match=r"row 7: .*column 3"):
         lw.train(X=wrap(bad), labels=y)
     model = lw.train(X=wrap(dense), labels=y, threads=1)
-    with pytest.raises(lw.DataError, match="row 7: .*column 3"):
+    with pytest.raises(lw.DataError, match=r"row 7: .*column 3"):
         model.predict(X=wrap(bad))
 
 
@@ -372,7 +373,7 @@ def test_extreme_settings(loss):
     ):
         sound(lw.train(X=dense, labels=y, settings={**DEEP, "linear.loss": loss, **change}, threads=1), X=dense)
     for lam, alpha in ((1e-7, 1.0), (1e7, 1.0), (1e-300, 1e-300), (1.0, 1e-7), (1e-320, 1.0)):
-        with pytest.raises(lw.ConfigError, match="mean cp = .* and cn = "):
+        with pytest.raises(lw.ConfigError, match=r"mean cp = .* and cn = "):
             lw.train(X=dense, labels=y, settings={"linear.loss": loss, "linear.lam": lam, "linear.alpha": alpha})
 
 

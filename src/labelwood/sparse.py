@@ -1,6 +1,7 @@
 """The one door for matrices: whatever the user has becomes `Csr` or `Features`, checked, or a DataError with a place.
 
-`Csr` is rows by int64 pointers, int32 columns (sorted, unique), float32 values (finite, at most limits.MAX_VALUE). scipy is seen only here.
+`Csr` is rows by int64 pointers, int32 columns (sorted, unique), float32 values (finite, ≤ limits.MAX_VALUE). scipy is
+seen only here.
 `Features` is [sparse ; dense] as two blocks that are never merged: the only type k-means, solver and beam take.
 """
 

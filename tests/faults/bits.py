@@ -49,7 +49,9 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
     return {"sha256": found, "isa": _core.isa(), "found": model.predict(data[0], k=5, threads=threads)}
 
 
-def run(method: str, *, threads: int = 1, cwd: str | None = None, umask: int | None = None, **env: str) -> dict[str, Any]:
+def run(
+    method: str, *, threads: int = 1, cwd: str | None = None, umask: int | None = None, **env: str
+) -> dict[str, Any]:
     """The same in a fresh process with other surroundings."""
     command = [sys.executable, __file__, method, str(threads)]
     before = None if umask is None else (lambda: os.umask(umask) and None)

@@ -108,7 +108,7 @@ def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str
         good = isinstance(number, int | float) and not isinstance(number, bool)
         if not good or not (math.isfinite(number) and 0 <= number <= limits.MAX_VALUE):
             shown = repr(number)[:40]
-            raise DataError(f"a relevance must be a number from 0 to {limits.MAX_VALUE:.0e}, but is {shown}.", field=field)
+            raise DataError(f"a relevance must be from 0 to {limits.MAX_VALUE:.0e}, but is {shown}.", field=field)
     kept = [(label, float(number)) for label, number in zip(labels, value, strict=True) if number > 0]
     return [label for label, _ in kept], [number for _, number in kept]
 
