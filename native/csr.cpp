@@ -41,8 +41,9 @@ Fault validate(const Csr& m, int64_t index_length, int64_t value_length, double 
   const int64_t block = 4096, blocks = (m.rows + block - 1) / block;
   std::vector<Fault> faults(blocks);
   Control control;
-  parallel_for(threads, blocks, control,
-               [&](int64_t b, int) { faults[b] = check_rows(m, largest, b * block, std::min(m.rows, (b + 1) * block)); });
+  parallel_for(threads, blocks, control, [&](int64_t b, int) {
+    faults[b] = check_rows(m, largest, b * block, std::min(m.rows, (b + 1) * block));
+  });
   for (auto& f : faults)
     if (!f.what.empty()) return f;
   return {};
