@@ -5,7 +5,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*)
 SHELL := /bin/bash
 
-.PHONY: all quickstart test lint format sanitize nightly clean
+.PHONY: all quickstart test lint format sanitize bench clean
 
 all: $(VENV)/.ready
 
@@ -46,6 +46,36 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/clang-format -i native/*.cpp native/*.h
+
+# Side by side with the peers, each in its own environment. LABELWOOD_DATA names the folder with the data sets.
+.venv-pecos/.ready:
+	$(PYTHON) -m venv .venv-pecos
+	.venv-pecos/bin/python -m pip -q install torch==2.13.0
+	.venv-pecos/bin/python -m pip -q install libpecos==1.2.8
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	$(PIP) scikit-learn
+	@touch $@
+
+bench: $(VENV)/.bench .venv-pecos/.ready
+	$(VENV)/bin/python bench/tfidf.py --pecos-python .venv-pecos/bin/python
+	$(VENV)/bin/python bench/xr_linear.py --pecos-python .venv-pecos/bin/python
+
+# The core under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own, and the tests that
+# exercise it. libasan must come before everything else in the process, hence the preload.
+SAFE := .venv-sanitize
+$(SAFE)/.ready: pyproject.toml constraints.txt $(NATIVE)
+	test -d $(SAFE) || $(PYTHON) -m venv $(SAFE)
+	$(SAFE)/bin/python -m pip -q install -c constraints.txt scikit-build-core nanobind cmake ninja
+	$(SAFE)/bin/python -m pip -q install -c constraints.txt --no-build-isolation \
+	  -C cmake.define.LABELWOOD_SANITIZE=ON -C build-dir=build/sanitize -C install.strip=false ".[test]"
+	@touch $@
+
+sanitize: $(SAFE)/.ready
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	HYPOTHESIS_PROFILE=sanitize $(SAFE)/bin/python -m pytest -m native -p no:cacheprovider
 
 clean:
 	rm -rf $(VENV) .venv-* build

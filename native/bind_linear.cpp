@@ -52,9 +52,9 @@ void bind_linear(nb::module_& m) {
   m.def(
       "train_level",
       [](In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense, In<int64_t> yp, In<int32_t> yi,
-         In<float> yv, In<int64_t> mp, In<int32_t> mi, In<float> mv, In<int64_t> child_ptr, int loss, float cp, float cn,
-         float eps, int max_iter, float bias, float threshold, uint64_t seed, uint64_t tree, uint64_t level, int threads,
-         nb::object progress) {
+         In<float> yv, In<int64_t> mp, In<int32_t> mi, In<float> mv, In<int64_t> child_ptr, int loss, float cp,
+         float cn, float eps, int max_iter, float bias, float threshold, uint64_t seed, uint64_t tree, uint64_t level,
+         int threads, nb::object progress) {
         const Features x = features_view(xp, xi, xv, cols, dense);
         const Csr yt = csr_view(yp, yi, yv, x.rows()), mt = csr_view(mp, mi, mv, x.rows());
         const SolverConfig config{static_cast<Loss>(loss), cp, cn, eps, bias, threshold, max_iter, seed, tree, level};
@@ -71,9 +71,10 @@ void bind_linear(nb::module_& m) {
       nb::arg("progress").none(), "Train the classifiers of one level; the arrays of its chunks.");
 
   nb::class_<LevelArrays>(m, "Level")
-      .def(nb::init<In<int64_t>, In<int64_t>, In<int32_t>, In<int64_t>, In<uint16_t>, In<float>, In<float>, In<float>>(),
-           nb::arg("child_ptr"), nb::arg("chunk_ptr"), nb::arg("rows"), nb::arg("row_ptr"), nb::arg("cols"),
-           nb::arg("vals"), nb::arg("bias"), nb::arg("dense"));
+      .def(
+          nb::init<In<int64_t>, In<int64_t>, In<int32_t>, In<int64_t>, In<uint16_t>, In<float>, In<float>, In<float>>(),
+          nb::arg("child_ptr"), nb::arg("chunk_ptr"), nb::arg("rows"), nb::arg("row_ptr"), nb::arg("cols"),
+          nb::arg("vals"), nb::arg("bias"), nb::arg("dense"));
 
   m.def(
       "beam_search",

@@ -57,20 +57,6 @@ nb::tuple transform(const Vectoriser& self, In<uint8_t> arena, In<int64_t> offse
   return matrix_parts(std::move(matrix));
 }
 
-TfidfOptions options(bool lowercase, bool strip, uint32_t min_chars, std::pair<uint32_t, uint32_t> words,
-                     std::pair<uint32_t, uint32_t> chars, int64_t min_df, double max_df, int64_t max_features,
-                     bool sublinear, int idf, bool l2) {
-  if (words.second > MAX_WORDS || chars.second > MAX_CHARS) throw nb::value_error("n-grams are too long");
-  return {{lowercase, strip, min_chars},
-          {words.first, words.second, chars.first, chars.second},
-          min_df,
-          max_df,
-          max_features,
-          sublinear,
-          idf,
-          l2};
-}
-
 // Python strings to one UTF-8 arena. The GIL is kept, so the strings cannot go away. Returns (arena, offsets, row): row
 // is the first that is no valid text, or -1.
 nb::tuple pack(nb::list strings, int threads) {
@@ -98,8 +84,10 @@ void bind_tfidf(nb::module_& m) {
           [](TfidfOptions* self, bool lowercase, bool strip, uint32_t min_chars, std::pair<uint32_t, uint32_t> words,
              std::pair<uint32_t, uint32_t> chars, int64_t min_df, double max_df, int64_t max_features, bool sublinear,
              int idf, bool l2) {
-            new (self) TfidfOptions(
-                options(lowercase, strip, min_chars, words, chars, min_df, max_df, max_features, sublinear, idf, l2));
+            if (words.second > MAX_WORDS || chars.second > MAX_CHARS) throw nb::value_error("n-grams are too long");
+            const Rules rules{lowercase, strip, min_chars};
+            const Grams grams{words.first, words.second, chars.first, chars.second};
+            new (self) TfidfOptions{rules, grams, min_df, max_df, max_features, sublinear, idf, l2};
           },
           nb::kw_only(), nb::arg("lowercase"), nb::arg("strip"), nb::arg("min_chars"), nb::arg("words"),
           nb::arg("chars"), nb::arg("min_df"), nb::arg("max_df"), nb::arg("max_features"), nb::arg("sublinear"),

@@ -16,15 +16,15 @@ struct Block {
   const int64_t* ptr = nullptr;   // (n + 1) into idx, val
   const uint32_t* idx = nullptr;  // local feature numbers
   const float* val = nullptr;
-  const float* norm = nullptr;         // (n) |x_i|^2 including the bias feature
+  const float* norm = nullptr;          // (n) |x_i|^2 including the bias feature
   const float* const* dense = nullptr;  // (n) dense rows, or nullptr
   int64_t sparse_cols = 0, dense_cols = 0;
   float bias = 1.0f;  // value of the bias feature; 0 = no bias
 
-  int lanes = 8;                      // 8, 16 or 32
-  const uint32_t* allowed = nullptr;  // (n) lanes for which the instance takes part
-  const uint32_t* positive = nullptr;   // (n) lanes for which it is a positive
-  const int64_t* cost_ptr = nullptr;  // (n + 1) into cost_lane, cost: the positives' own costs
+  int lanes = 8;                       // 8, 16 or 32
+  const uint32_t* allowed = nullptr;   // (n) lanes for which the instance takes part
+  const uint32_t* positive = nullptr;  // (n) lanes for which it is a positive
+  const int64_t* cost_ptr = nullptr;   // (n + 1) into cost_lane, cost: the positives' own costs
   const uint8_t* cost_lane = nullptr;
   const float* cost = nullptr;
 
@@ -32,10 +32,10 @@ struct Block {
   float cp = 1.0f, cn = 1.0f, eps = 0.1f;
   int max_iter = 100;
 
-  float* w = nullptr;         // ((sparse_cols + dense_cols + 1) * lanes), zero on entry
-  float* alpha = nullptr;     // (n * lanes), zero on entry; logistic keeps its own start
+  float* w = nullptr;          // ((sparse_cols + dense_cols + 1) * lanes), zero on entry
+  float* alpha = nullptr;      // (n * lanes), zero on entry; logistic keeps its own start
   uint32_t* active = nullptr;  // (n) scratch
-  int32_t* order = nullptr;   // (n) scratch: the visiting order of a pass
+  int32_t* order = nullptr;    // (n) scratch: the visiting order of a pass
 
   void* context = nullptr;
   void (*visit_order)(void* context, int pass, int32_t* order) = nullptr;

@@ -158,8 +158,10 @@ static int solve_hinge(const Block& b) {
       const float hi = t.pg_max[l / 8][l % 8], lo = t.pg_min[l / 8][l % 8];
       float keep_hi = hi <= 0 ? kInf : hi, keep_lo = lo >= 0 ? -kInf : lo;
       if (!(hi - lo > b.eps)) {  // converged on the lane's active set
-        if (shrunk & bit) again |= bit, keep_hi = kInf, keep_lo = -kInf;
-        else running &= ~bit;
+        if (shrunk & bit)
+          again |= bit, keep_hi = kInf, keep_lo = -kInf;
+        else
+          running &= ~bit;
       }
       t.old_max[l / 8][l % 8] = keep_hi;
       t.old_min[l / 8][l % 8] = keep_lo;

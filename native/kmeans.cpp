@@ -148,7 +148,8 @@ void bisect(const Local& z, int32_t* m, int64_t left, uint64_t k, int max_iter, 
 std::vector<int32_t> assign_balanced(const std::vector<float>& sim, int64_t n, int32_t parts) {
   std::vector<int64_t> pairs(n * parts);
   std::iota(pairs.begin(), pairs.end(), 0);
-  std::sort(pairs.begin(), pairs.end(), [&](int64_t a, int64_t b) { return sim[a] != sim[b] ? sim[a] > sim[b] : a < b; });
+  std::sort(pairs.begin(), pairs.end(),
+            [&](int64_t a, int64_t b) { return sim[a] != sim[b] ? sim[a] > sim[b] : a < b; });
   std::vector<int32_t> choice(n, -1);
   std::vector<int64_t> used(parts, 0);
   int64_t spare = n % parts;
@@ -230,8 +231,10 @@ std::vector<Segment> split(const Features& z, std::vector<int32_t>& members, std
     std::vector<std::vector<Segment>> next(segments.size());
     std::vector<int64_t> open;
     for (size_t i = 0; i < segments.size(); ++i) {
-      if (segments[i].parts > 1) open.push_back(static_cast<int64_t>(i));
-      else next[i] = {segments[i]};
+      if (segments[i].parts > 1)
+        open.push_back(static_cast<int64_t>(i));
+      else
+        next[i] = {segments[i]};
     }
     const bool inside = static_cast<int>(open.size()) < threads && !config.kway;  // few segments: threads within each
     parallel_for(inside ? 1 : threads, static_cast<int64_t>(open.size()), control, [&](int64_t t, int worker) {

@@ -20,8 +20,10 @@ class Accumulator {
     }
   }
   void drain(std::vector<int32_t>& idx, std::vector<float>& val) {
-    if (touched_.size() * 8 > seen_.size()) scan();
-    else std::sort(touched_.begin(), touched_.end());
+    if (touched_.size() * 8 > seen_.size())
+      scan();
+    else
+      std::sort(touched_.begin(), touched_.end());
     for (int32_t f : touched_) {
       if (sum_[f] != 0) idx.push_back(f), val.push_back(sum_[f]);
       sum_[f] = 0;

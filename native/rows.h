@@ -35,8 +35,8 @@ class TermWeight {
 // Few documents (`sparse`): no array of that size is made; the ids themselves are sorted.
 class RowMaker {
  public:
-  RowMaker(const std::vector<float>& idf, bool sublinear, bool l2, bool sparse)
-      : idf_(idf), weight_(sublinear), l2_(l2), sparse_(sparse), touched_(64) {
+  RowMaker(const std::vector<float>& idf, const TermWeight& weight, bool l2, bool sparse)
+      : idf_(idf), weight_(weight), l2_(l2), sparse_(sparse), touched_(64) {
     if (sparse) return;
     counts_.resize(idf.size());
     bits_.resize(idf.size() / 64 + 1);
@@ -117,7 +117,7 @@ class RowMaker {
   }
 
   const std::vector<float>& idf_;
-  TermWeight weight_;
+  const TermWeight& weight_;
   bool l2_, sparse_;
   size_t used_ = 0;
   std::vector<uint32_t> touched_, counts_;

@@ -7,6 +7,7 @@
 #include "analyse.h"
 #include "buffer.h"
 #include "parallel.h"
+#include "rows.h"
 
 namespace lw {
 
@@ -64,6 +65,7 @@ class Vectoriser {
   TfidfOptions options_;
   Characters characters_;
   Terms terms_;
+  TermWeight weight_;
   std::vector<float> idf_;
 };
 

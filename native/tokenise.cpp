@@ -207,7 +207,8 @@ uint32_t Tokeniser::keep() {
   for (uint32_t i = 0; i < pairs; ++i) {
     const uint32_t start = edges_[2 * i] & ~EXEMPT, end = edges_[2 * i + 1], size = end - start;
     const bool exempt = edges_[2 * i] & EXEMPT;
-    const uint32_t length = wide_ ? count_characters(bytes_.get() + start, std::min(size, MAX_TOKEN_BYTES)) : size;
+    const bool doubtful = wide_ && size < 4 * rules_.min_chars;  // a character has at most 4 bytes
+    const uint32_t length = doubtful ? count_characters(bytes_.get() + start, size) : size;
     pieces_[kept] = {start, end};
     kept += (exempt | (length >= rules_.min_chars)) & (size <= MAX_TOKEN_BYTES);
   }

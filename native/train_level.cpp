@@ -29,9 +29,9 @@ struct Aligned {
 
 // Scratch of one worker, sized once: O(features + instances), never O(that) per label.
 struct Scratch {
-  std::vector<uint64_t> seen;       // bitmap over features
-  std::vector<uint32_t> local;      // feature -> local number, valid where seen
-  std::vector<int32_t> instance;    // instance -> local number
+  std::vector<uint64_t> seen;     // bitmap over features
+  std::vector<uint32_t> local;    // feature -> local number, valid where seen
+  std::vector<int32_t> instance;  // instance -> local number
   std::vector<uint32_t> allowed, positive, active;
   std::vector<int64_t> cost_ptr;
   std::vector<uint8_t> cost_lane;
@@ -72,8 +72,7 @@ void gather_features(const Features& x, float bias, Scratch& s, Local& out) {
   int64_t nnz = 0;
   for (int32_t i : out.instances) {
     nnz += m.size(i);
-    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p)
-      s.seen[m.idx[p] >> 6] |= uint64_t{1} << (m.idx[p] & 63);
+    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p) s.seen[m.idx[p] >> 6] |= uint64_t{1} << (m.idx[p] & 63);
   }
   out.features.clear();
   for (size_t word = 0; word < s.seen.size(); ++word) {
@@ -367,8 +366,8 @@ class Trainer {
 
 }  // namespace
 
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
-                   int threads, Control& control) {
+Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr,
+                   const SolverConfig& config, int threads, Control& control) {
   return Trainer(x, yt, mt, child_ptr, config, threads, control).run(threads);
 }
 

@@ -29,7 +29,7 @@ struct Chunks {
 
 // Yt (children, n): instances that are positives of a child, values are their costs. Mt (parents, n): shortlist.
 // Positives of a child always take part in its problem, in the shortlist or not.
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
-                   int threads, Control& control);
+Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr,
+                   const SolverConfig& config, int threads, Control& control);
 
 }  // namespace lw

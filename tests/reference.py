@@ -43,6 +43,19 @@ def shuffled(n: int, k: int) -> list[int]:
     return items
 
 
+class Gaps:
+    """The smallest gap at any decision: below ~1e-5 float32 may decide otherwise, and both are right."""
+
+    def __init__(self) -> None:
+        self.least = math.inf
+
+    def see(self, ordered: list[float]) -> None:
+        self.least = min([self.least, *(b - a for a, b in pairwise(ordered))])
+
+    def decide(self, *distances: float) -> None:
+        self.least = min([self.least, *(abs(d) for d in distances)])
+
+
 def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None) -> np.ndarray:
     """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column)."""
     z = y.T.astype(float) @ x.astype(float)
@@ -57,16 +70,6 @@ def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None) -> np.ndarray:
 def _unit(v: np.ndarray) -> np.ndarray:
     norm = np.linalg.norm(v)
     return v / norm if norm > 0 else v * 0
-
-
-class Gaps:
-    """The smallest gap at any decision: below ~1e-5 float32 may decide otherwise, and both are right."""
-
-    def __init__(self) -> None:
-        self.least = math.inf
-
-    def see(self, ordered: list[float]) -> None:
-        self.least = min([self.least, *(b - a for a, b in pairwise(ordered))])
 
 
 def bisect(
@@ -136,7 +139,7 @@ def assign_balanced(sim: list[list[float]], parts: int) -> list[int]:
     return choice
 
 
-def solve_hinge(x, y, cost, visit, eps, max_iter, squared=True):
+def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps):
     """Label by label dual coordinate descent with LIBLINEAR's shrinking. x includes the bias column."""
     n = len(x)
     diag = 0.5 / cost if squared else np.zeros(n)
@@ -150,16 +153,21 @@ def solve_hinge(x, y, cost, visit, eps, max_iter, squared=True):
             if not active[i]:
                 continue
             g = y[i] * (w @ x[i]) - 1 + alpha[i] * diag[i]
+            if alpha[i] == 0 or alpha[i] >= upper[i]:
+                gaps.decide(g - (old_max if alpha[i] == 0 else old_min), g)
             if (alpha[i] == 0 and g > old_max) or (alpha[i] >= upper[i] and g < old_min):
                 active[i] = False
                 continue
             pg = min(g, 0) if alpha[i] == 0 else (max(g, 0) if alpha[i] >= upper[i] else g)
             high, low = max(high, pg), min(low, pg)
             if abs(pg) > 1e-12:
-                new = min(max(alpha[i] - g / (norm[i] + diag[i]), 0), upper[i])
+                new = alpha[i] - g / (norm[i] + diag[i])
+                gaps.decide(new, new - upper[i])
+                new = min(max(new, 0), upper[i])
                 w += (new - alpha[i]) * y[i] * x[i]
                 alpha[i] = new
         old_max, old_min = (np.inf if high <= 0 else high), (-np.inf if low >= 0 else low)
+        gaps.decide(high - low - eps, high, low)
         if not high - low > eps:
             if active.all():
                 break
@@ -202,7 +210,7 @@ def solve_logistic(x, y, cost, visit, eps, max_iter):
     return w
 
 
-def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level):
+def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level, gaps):
     """W (d + 1, K) with pruning; y, cost (n, K), m (n, parents) dense 0/1."""
     n = len(x)
     xb = np.hstack([x, np.full((n, 1), bias)])
@@ -227,7 +235,7 @@ def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, 
             if loss == "logistic":
                 w[:, c] = solve_logistic(xb[rows], sign, costs, visit, eps, max_iter)
             else:
-                w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge")
+                w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge", gaps)
     return np.where(np.abs(w) >= threshold, w, 0)
 
 

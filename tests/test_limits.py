@@ -16,7 +16,7 @@ from scipy import sparse
 import labelwood as lw
 from labelwood import limits, plain, store, tensorfile
 from labelwood.config import read_toml
-from labelwood.data import Texts, read
+from labelwood.data import Texts, read, source
 from labelwood.data.dataset import check_label
 from labelwood.features import Tfidf, TfidfConfig, _check
 from labelwood.recipes import resolve
@@ -125,6 +125,7 @@ def test_every_limit_has_a_probe():
 def test_one_below_at_and_one_above(name, tmp_path, monkeypatch):
     if name in LOWERED:
         monkeypatch.setattr(limits, name, LOWERED[name])
+        monkeypatch.setattr(source, "_LIMIT", limits.MAX_LINE_BYTES + 1)
     limit = getattr(limits, name)
     PROBES[name](limit - 1, tmp_path)
     PROBES[name](limit, tmp_path)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import labelwood as lw
@@ -83,13 +83,16 @@ def test_blocked_solver_equals_label_by_label_descent(
         x, costs, as_csr(m_dense.astype(float)), child_ptr, config, place=Place(1, 2, seed), threads=threads
     )
     found = weights_of(level, sparse, dense, bias)
+    gaps = reference.Gaps()
     twin = reference.train_level(
         whole, y_dense, costs.to_scipy().toarray(), m_dense, child_ptr, loss=loss, cp=1.5, cn=0.5, eps=0.05,
-        max_iter=passes, bias=bias, threshold=0.0, seed=seed, tree=0, level=1,
+        max_iter=passes, bias=bias, threshold=0.0, seed=seed, tree=0, level=1, gaps=gaps,
     )  # fmt: skip
     if bias == 0:
         twin[-1] = 0
-    assert found == pytest.approx(twin, abs=2e-4, rel=2e-4)
+    event("decided clearly" if gaps.least > 1e-5 else "a near tie")
+    if gaps.least > 1e-5:
+        assert found == pytest.approx(twin, abs=2e-4, rel=2e-4)
 
 
 def problem(labels=21, rows=120, seed=3):
@@ -202,12 +205,12 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
     levels = [level_from(w, p, sparse, dense) for w, p in zip(weights, ptrs, strict=True)]
     config = SearchConfig(beam=beam, combiner=combiners)
     ids, scores = search(x, levels, Search(config, 2, keep), threads=1)
-    expected = reference.beam(whole, weights, ptrs, combiners, [beam, keep])
+    expected, wider = (reference.beam(whole, weights, ptrs, combiners, [beam, k]) for k in (keep, keep + 1))
     for i in range(rows):
         found = [(int(a), float(b)) for a, b in zip(ids[i], scores[i], strict=True) if a >= 0]
         assert len(found) == len(expected[i])
         assert [s for _, s in found] == pytest.approx([s for _, s in expected[i]], abs=1e-5, rel=1e-4)
-        if len({round(s, 4) for _, s in expected[i]}) == len(expected[i]):
+        if len({round(s, 4) for _, s in wider[i]}) == len(wider[i]):  # no near tie, not even with the first left out
             assert [a for a, _ in found] == [a for a, _ in expected[i]]
 
 

@@ -39,15 +39,23 @@ class DataError(LabelwoodError):
         place += [f"{word} {value}" for word, value in places if value is not None]
         super().__init__(f"{', '.join(place)}: {message}" if place else message)
 
-    def at(self, *, file: str | None = None, line: int | None = None, row: int | None = None) -> DataError:
-        """The same error with the place filled in by a caller who knows it."""
+    def at(
+        self,
+        *,
+        file: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        row: int | None = None,
+        field: str | None = None,
+    ) -> DataError:
+        """The same error with what was still unknown of its place, from a caller who knows it."""
         return DataError(
             self.message,
             file=file if self.file is None else self.file,
             line=line if self.line is None else self.line,
-            column=self.column,
+            column=column if self.column is None else self.column,
             row=row if self.row is None else self.row,
-            field=self.field,
+            field=field if self.field is None else self.field,
         )
 
 

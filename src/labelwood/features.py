@@ -91,17 +91,21 @@ class Tfidf:
         """The vocabulary of the texts and their matrix X (n, size), from one pass over the text."""
         config = TfidfConfig() if config is None else config
         _check(texts, threads)
-        terms, (indptr, indices, data), distinct = _core.tfidf_fit(
-            texts.arena, texts.offsets, config.native(), threads, progress
-        )
+        try:
+            terms, parts, distinct = _core.tfidf_fit(texts.arena, texts.offsets, config.native(), threads, progress)
+        except ValueError as error:
+            raise DataError(f"the texts cannot be used: {error}.") from error
         if not len(terms[2]):
             raise DataError(_no_terms(len(texts), distinct, config))
-        return Tfidf(config, *terms), Csr(indptr, indices, data, len(terms[2]))
+        return Tfidf(config, *terms), Csr(*parts, len(terms[2]))
 
     def transform(self, texts: Texts, *, threads: int, progress: Progress | None = None) -> Csr:
         """X (n, size). A document without known terms is a row without entries."""
         _check(texts, threads)
-        parts = self._native.transform(texts.arena, texts.offsets, threads, progress)
+        try:
+            parts = self._native.transform(texts.arena, texts.offsets, threads, progress)
+        except ValueError as error:
+            raise DataError(f"the texts cannot be used: {error}.") from error
         return Csr(*parts, self.size)
 
     @property
@@ -145,19 +149,18 @@ def _pair(grams: tuple[int, ...] | None) -> tuple[int, int]:
 
 
 def _check(texts: Texts, threads: int) -> None:
+    """What the native core does not check itself: it refuses offsets that fall or leave the arena."""
     if not 1 <= threads <= limits.MAX_THREADS:
         raise ConfigError(f"threads must be within 1..{limits.MAX_THREADS}, but is {threads}.")
-    if len(texts) > limits.MAX_INDEX:
+    if len(texts.offsets) - 1 > limits.MAX_INDEX:
         raise DataError(f"there are {len(texts)} texts; at most {limits.MAX_INDEX} fit into one matrix.")
-    offsets = texts.offsets
-    sizes = np.diff(offsets)
-    if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(texts.arena) or (sizes < 0).any():
-        raise DataError(f"the texts are damaged: offsets must rise from 0 to at most {len(texts.arena)}.")
-    if len(sizes) and int(sizes.max()) > limits.MAX_TEXT_BYTES:
-        raise DataError(
-            f"the text has {sizes.max()} bytes; at most {limits.MAX_TEXT_BYTES} are allowed. Split it.",
-            row=int(sizes.argmax()),
-        )
+    if len(texts.arena) > limits.MAX_TEXT_BYTES:
+        sizes = np.diff(texts.offsets)
+        if int(sizes.max(initial=0)) > limits.MAX_TEXT_BYTES:
+            raise DataError(
+                f"the text has {sizes.max()} bytes; at most {limits.MAX_TEXT_BYTES} are allowed. Split it.",
+                row=int(sizes.argmax()),
+            )
 
 
 def _no_terms(texts: int, distinct: int, config: TfidfConfig) -> str:

@@ -15,7 +15,7 @@ from . import limits, store
 from .config import check_levels, from_dict, to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, LabelwoodError, ModelFileError
-from .features import Tfidf
+from .features import TOKENISER_VERSION, Tfidf
 from .linear import LinearLevel, Search, check_features, search
 from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
@@ -104,6 +104,7 @@ class Model:
             "labels": len(self.names),
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
+            "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
         }
         parts: dict[str, dict[str, NDArray[Any]]] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
@@ -164,6 +165,10 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(parts["tree"], len(names))
     check_levels(recipe, tree.depth)
+    if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
+        raise ModelFileError(
+            f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
+        )
     tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")

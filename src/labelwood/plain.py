@@ -54,7 +54,12 @@ def _normal(value: object, where: _Trail) -> Any:
 
 def dump(value: object, where: str = "data") -> bytes:
     """The one spelling: keys sorted, no spaces, UTF-8, a newline at the end."""
-    return spell(normal(value, where), sort=True) + b"\n"
+    return line(normal(value, where))
+
+
+def line(value: object) -> bytes:
+    """The one spelling of data that is known to be plain."""
+    return spell(value, sort=True) + b"\n"
 
 
 def spell(value: object, *, sort: bool = False) -> bytes:

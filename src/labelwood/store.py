@@ -174,7 +174,7 @@ def _spell_manifest(meta: Mapping[str, Any], files: Mapping[str, FileEntry]) -> 
 
 def _digest(body: Mapping[str, Any]) -> str:
     """Of a manifest without its digest."""
-    return hashlib.sha256(plain.dump(body)).hexdigest()
+    return hashlib.sha256(plain.line(body)).hexdigest()
 
 
 def _check_target(folder: Path, found: list[str], overwrite: bool) -> None:
@@ -240,7 +240,7 @@ def _parse_manifest(raw: bytes, where: str) -> Manifest:
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise ModelFileError(f"{where}: this is not the manifest of a labelwood model.")
     _check_schema(body.get("schema"), where)
-    if plain.dump(body) != raw:
+    if plain.line(body) != raw:
         raise ModelFileError(f"{where}: not spelled as labelwood writes it; {REPAIR}.")
     digest = body.pop("digest", None)
     if digest != _digest(body):

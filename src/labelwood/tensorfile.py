@@ -86,7 +86,7 @@ def decode(data: memoryview, where: str) -> dict[str, NDArray[Any]]:
 def _checked_name(name: str) -> str:
     if not name or name == "__metadata__" or len(name) > 256:
         raise ConfigError(f"{name[:80]!r} cannot name a tensor; give 1 to 256 characters, not '__metadata__'.")
-    return name
+    return str(plain.normal(name, "a tensor's name"))
 
 
 def _header_length(data: memoryview, where: str) -> int:

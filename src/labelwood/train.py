@@ -73,14 +73,14 @@ class Problem:
 
 def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
-    problem = prepare(data)
+    problem = prepare(data, keyed=run.work is not None)
     with Workspace(run.work) as space:
         space.begin({"recipe": to_dict(recipe), "data": problem.data_key}, resume=run.resume, overwrite=run.overwrite)
         return _Trainer(data, problem, recipe, run, space).train()
 
 
-def prepare(data: Dataset) -> Problem:
-    """Check what training needs of a data set: rows, labels, positive finite relevances."""
+def prepare(data: Dataset, *, keyed: bool) -> Problem:
+    """Check what training needs of a data set; `keyed`: also digest it, for a workspace."""
     if data.labels is None:
         raise DataError("the data has no labels; training needs a label list for each document.")
     if len(data) == 0:
@@ -93,13 +93,17 @@ def prepare(data: Dataset) -> Problem:
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
     counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
+    return Problem(y, data.names, counts, _data_key(data, y) if keyed else "")
+
+
+def _data_key(data: Dataset, y: Csr) -> str:
+    """A digest of everything training reads."""
     arrays: list[NDArray[Any]] = [y.indptr, y.indices, y.data]
     if data.texts is not None:
         arrays += [data.texts.arena, data.texts.offsets]
     elif data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
-    key = digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
-    return Problem(y, data.names, counts, key)
+    return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
 
 def _positive(y: Csr) -> Csr:

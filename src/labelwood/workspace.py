@@ -98,10 +98,13 @@ class Workspace:
     def remove(self) -> None:
         """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
         if self.folder is not None and self._begun:
-            _clear(self.folder)
-            disk.discard(self.folder / LOCK)
-            with suppress(OSError):  # somebody's own file is in it
-                disk.system.rmdir(self.folder)
+            try:
+                _clear(self.folder)
+                disk.discard(self.folder / LOCK)
+                with suppress(OSError):  # somebody's own file is in it
+                    disk.system.rmdir(self.folder)
+            except StorageError as error:  # the model is safe, only space is lost
+                warnings.warn(f"the workspace could not be removed: {error}", stacklevel=2)
         self.close()
 
     def close(self) -> None:

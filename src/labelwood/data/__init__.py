@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
-from .label_texts import read_label_texts
+from .label_texts import read_label_texts, read_names
 from .memory import from_lists, from_matrix
 from .options import ReadOptions
 from .read import read, stream
@@ -20,6 +20,7 @@ __all__ = [
     "from_matrix",
     "read",
     "read_label_texts",
+    "read_names",
     "sniff",
     "stream",
 ]

@@ -36,4 +36,4 @@ def _label(match: re.Match[bytes], line: bytes, offset: int) -> str:
             )
         return check_label(uri.group(1).decode())
     except DataError as error:
-        raise DataError(error.message, column=len(line[: offset + match.start()].decode()) + 1) from error
+        raise error.at(column=len(line[: offset + match.start()].decode()) + 1) from error

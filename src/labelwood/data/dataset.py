@@ -67,7 +67,7 @@ class ReadReport:
 
     rows: int = 0
     skipped: int = 0  # bad lines left out (on_bad="skip")
-    replaced: int = 0  # lines whose bad bytes were replaced (on_bad="replace")
+    replaced: int = 0  # lines or cells whose bad bytes were replaced (on_bad="replace")
     duplicate_labels: int = 0  # label repeats within a row, merged
     no_labels: int = 0  # rows without any label
     examples: tuple[str, ...] = ()  # messages of the first bad lines
@@ -114,15 +114,13 @@ class LabelTable:
 
     def add(self, labels: Sequence[str], relevance: Sequence[float] | None = None) -> None:
         """One row. Repeats within it are merged (relevances summed); names are checked by the caller."""
-        row: dict[int, float] = {}
-        for position, name in enumerate(labels):
-            number = self._ids.setdefault(name, len(self._ids))
-            value = 1.0 if relevance is None else relevance[position]
-            if number in row:
-                self.duplicates += 1
-                row[number] += value if relevance is not None else 0.0
-            else:
-                row[number] = value
+        ids = self._ids
+        numbers = [ids.setdefault(name, len(ids)) for name in labels]
+        row = dict.fromkeys(numbers, 1.0 if relevance is None else 0.0)
+        if relevance is not None:
+            for number, value in zip(numbers, relevance, strict=True):
+                row[number] += value
+        self.duplicates += len(numbers) - len(row)
         self._flat.extend(row)
         self._values.extend(row.values())
         self._counts.append(len(row))
@@ -144,6 +142,8 @@ class LabelTable:
 
 def check_label(name: object) -> str:
     """A label as text: str or int (kept as its digits), not empty, not too long."""
+    if isinstance(name, str) and name.isascii() and len(name) <= limits.MAX_LABEL_BYTES and name.strip():
+        return name  # nearly all of them; the rest is for the others
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise DataError(f"a label must be text or a whole number, but is {type(name).__name__}.")
     try:

@@ -11,7 +11,7 @@ from .reading import Reading, each_line, without_end
 from .rows import Row
 
 PREFIX = b"__label__"
-_LABEL = re.compile(rb"(?<!\S)__label__(\S*)\s?")
+_END = re.compile(rb"\s")
 
 
 def rows(reading: Reading) -> Iterator[Row]:
@@ -20,12 +20,22 @@ def rows(reading: Reading) -> Iterator[Row]:
 
 
 def _parse(line: bytes, want_labels: bool) -> Row:
-    if PREFIX not in line:
-        return Row(line, [] if want_labels else None)
-    labels = []
-    for match in _LABEL.finditer(line):
-        try:
-            labels.append(check_label(match.group(1).decode()))
-        except DataError as error:
-            raise DataError(error.message, column=len(line[: match.start()].decode()) + 1) from error
-    return Row(_LABEL.sub(b"", line), labels if want_labels else None)
+    labels, words, done = [], [], 0
+    at = line.find(PREFIX)
+    while at >= 0:
+        end = _END.search(line, at)
+        stop = len(line) if end is None else end.start()
+        if at == 0 or line[at - 1 : at].isspace():
+            labels.append(_label(line, at, stop))
+            words.append(line[done:at])
+            done = stop + 1  # the space after a label goes with it
+        at = line.find(PREFIX, stop)
+    words.append(line[done:] if done else line)
+    return Row(b"".join(words), labels if want_labels else None)
+
+
+def _label(line: bytes, at: int, stop: int) -> str:
+    try:
+        return check_label(line[at + len(PREFIX) : stop].decode())
+    except DataError as error:
+        raise error.at(column=len(line[:at].decode()) + 1) from error

@@ -7,6 +7,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import limits
 from ..errors import DataError
 from .dataset import check_label
@@ -15,6 +17,7 @@ from .rows import Log, Row
 
 _TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
 _IDS = ("id", "uid")
+_SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Fields:
     labels: str | None
     id: str | None
     relevance: str | None
-    need_labels: bool
+    required: tuple[str, ...]  # those of them that every record must have
 
     @staticmethod
     def choose(found: Collection[str], options: ReadOptions, need_labels: bool) -> Fields:
@@ -34,17 +37,12 @@ class Fields:
         if not text:
             raise _missing("text", found)
         ident = options.id or next((name for name in _IDS if name in found), None)
-        need = need_labels and options.labels is not None
-        fields = Fields(text, options.labels, ident, options.relevance, need)
-        for name in fields.required:
+        named = (*text, ident, options.labels if need_labels else None)
+        required = tuple(name for name in named if name is not None)
+        for name in required:
             if name not in found:
                 raise _missing(name, found)
-        return fields
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        named = (*self.text, self.id, self.labels if self.need_labels else None)
-        return tuple(name for name in named if name is not None)
+        return Fields(text, options.labels, ident, options.relevance, required)
 
     def row(self, record: Mapping[str, Any], log: Log) -> Row:
         """One record; its values are text (str, or bytes still to be checked), numbers, lists or None."""
@@ -53,7 +51,7 @@ class Fields:
                 raise _missing(name, record)
         parts = [text_of(record[name], name, log) for name in self.text]
         labels = None if self.labels is None else labels_of(record.get(self.labels), self.labels)
-        if labels is None and self.need_labels:
+        if labels is None and self.labels in self.required:
             raise DataError("the labels are null; write [] for a document without any.", field=self.labels)
         ident = None if self.id is None else id_of(record[self.id], self.id)
         text = parts[0] if len(parts) == 1 else b"\n".join(parts)
@@ -77,7 +75,7 @@ def text_of(value: object, field: str, log: Log) -> bytes:
         try:
             return log.utf8(value)
         except DataError as error:
-            raise DataError(error.message, column=error.column, field=field) from error
+            raise error.at(field=field) from error
     if value is None:
         return b""
     raise DataError(f"the text must be a string, but is {_kind(value)}.", field=field)
@@ -89,12 +87,12 @@ def labels_of(value: object, field: str) -> list[str] | None:
         return None
     if isinstance(value, str | int) and not isinstance(value, bool):
         value = [value]
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+    if not isinstance(value, list) and (not isinstance(value, Iterable) or isinstance(value, Mapping | bytes)):
         raise DataError(f"the labels must be a list of strings or whole numbers, but are {_kind(value)}.", field=field)
     try:
         return [check_label(label) for label in value]
     except DataError as error:
-        raise DataError(error.message, field=field) from error
+        raise error.at(field=field) from error
 
 
 def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str], list[float]]:
@@ -104,17 +102,26 @@ def weighted(labels: Sequence[str], value: object, field: str) -> tuple[list[str
     if not isinstance(value, list) or len(value) != len(labels):
         count = f"{len(value)} numbers" if isinstance(value, list) else _kind(value)
         raise DataError(f"{len(labels)} labels need {len(labels)} relevances, but there are {count}.", field=field)
-    for number in value:
-        good = isinstance(number, int | float) and not isinstance(number, bool)
-        if not good or not (math.isfinite(number) and 0 <= number <= limits.MAX_VALUE):
-            shown = repr(number)[:40]
-            raise DataError(f"a relevance must be from 0 to {limits.MAX_VALUE:.0e}, but is {shown}.", field=field)
-    kept = [(label, float(number)) for label, number in zip(labels, value, strict=True) if number > 0]
+    numbers = [_relevance(number, field) for number in value]
+    kept = [(label, number) for label, number in zip(labels, numbers, strict=True) if number >= _SMALLEST]
     return [label for label, _ in kept], [number for _, number in kept]
 
 
+def _relevance(value: object, field: str) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not 0 <= number <= limits.MAX_VALUE:
+        seen = repr(value) if isinstance(value, float) else _kind(value)
+        raise DataError(f"a relevance must be a number from 0 to {limits.MAX_VALUE:.0e}, but is {seen}.", field=field)
+    return number
+
+
 def id_of(value: object, field: str) -> str:
-    """A document's id as text."""
+    """A document's id as text (bytes are those of a field that is also a text, and checked as such)."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"an id must be text or a whole number, but is {_kind(value)}.", field=field)
     try:
@@ -127,7 +134,9 @@ def id_of(value: object, field: str) -> str:
 
 def _missing(name: str, found: Iterable[str]) -> DataError:
     shown = ", ".join(repr(key)[:60] for key in list(found)[:20]) or "none"
-    return DataError(f"the field {name!r} is missing; fields found: {shown}. Name the right one by option.", field=name)
+    return DataError(
+        f"the field {name[:60]!r} is missing; fields found: {shown}. Name the right one by option.", field=name
+    )
 
 
 def _kind(value: object) -> str:

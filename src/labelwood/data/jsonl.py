@@ -17,7 +17,7 @@ def rows(reading: Reading) -> Iterator[Row]:
 
     def parse(line: bytes) -> Row:
         nonlocal fields
-        record = strictjson.loads(line)
+        record = strictjson.loads(line, lean=True)
         if not isinstance(record, dict):
             raise DataError('expected one JSON object per line, like {"text": ..., "labels": [...]}.', column=1)
         fields = fields or Fields.choose(record.keys(), reading.options, reading.need_labels)

@@ -2,6 +2,7 @@
 
 JSON object {"id": "text"} or {"id": {"label": "text", ...}}, JSON lines {"id": ..., "label": ...}, or CSV/TSV of two
 columns (id, text), with or without a header. Annif's vocabulary files (<uri><TAB>label) are such a TSV.
+`read_names` is for the plainer case: names only, in the order of a matrix's columns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 from ..errors import DataError
 from . import strictjson
 from .dataset import check_label
+from .reading import without_end
 from .rows import Log
+from .sniff import first_line
 from .source import Source
 
 _ID_KEYS = ("id", "uid", "uri", "label_id", "concept_id")
@@ -37,11 +40,25 @@ def read_label_texts(path: str | Path) -> dict[str, str]:
     return texts
 
 
+def read_names(path: str | Path) -> tuple[str, ...]:
+    """A plain list of labels, one per line: line i names column i of a label matrix. Each must be different."""
+    names: dict[str, int] = {}
+    with Source(path) as source:
+        for raw in source.lines():
+            try:
+                name = check_label(Log().utf8(without_end(raw)).decode())
+            except DataError as error:
+                raise error.at(file=source.name, line=source.line) from error
+            if names.setdefault(name, source.line) != source.line:
+                raise source.error(f"the name {name!r} stood at line {names[name]} before; each label needs its own.")
+    return tuple(names)
+
+
 Pair = tuple[int | None, Any, Any]  # line, id, text
 
 
 def _pairs(source: Source) -> Iterator[Pair]:
-    first = source.peek()
+    first = first_line(source)
     if first.lstrip().startswith(b"{"):
         return _from_json(source)
     return _from_table(source, "\t" if b"\t" in first else ",")

@@ -83,8 +83,7 @@ def _row(value: Any, weights: list[Any] | None, row: int) -> tuple[list[str], li
         raise DataError("the labels are None; give [] for a document without any.")
     if weights is None or row >= len(weights):
         return found, None
-    given = _plain(weights[row])
-    return weighted(found, list(given) if isinstance(given, tuple) else given, "relevance")
+    return weighted(found, _plain(weights[row]), "relevance")
 
 
 def _plain(value: Any) -> Any:

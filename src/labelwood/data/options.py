@@ -40,8 +40,10 @@ class ReadOptions:
     split: str = setting("train", "which part of a folder to read", choices=SPLITS)
 
     def __post_init__(self) -> None:
-        if isinstance(self.text, str):  # text="title" is meant as ("title",), not as five fields
-            object.__setattr__(self, "text", (self.text,))
+        if isinstance(self.text, str | list):  # text="title" is meant as ("title",), not as five fields
+            object.__setattr__(self, "text", (self.text,) if isinstance(self.text, str) else tuple(self.text))
+        if self.text is not None and not isinstance(self.text, tuple):
+            raise ConfigError(f"text must be the name of a field, or several, but is {self.text!r}.")
         for name, allowed in (("format", FORMATS), ("on_bad", ON_BAD), ("split", SPLITS)):
             value = getattr(self, name)
             if value not in allowed:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 from ..errors import DataError, MissingExtraError
@@ -16,54 +17,47 @@ _BATCH = 1024
 
 def rows(reading: Reading) -> Iterator[Row]:
     """One row per record, a batch at a time, only the columns that are needed."""
-    file, name = _open(reading.path), str(reading.path)
-    try:
-        found = file.schema_arrow.names
-        fields = Fields.choose(found, reading.options, reading.need_labels)
-        named = (*fields.text, fields.labels, fields.id, fields.relevance)
-        columns = [column for column in found if column in named]
-        row = 0
-        for batch in _batches(file, columns, name):
-            for record in _records(batch, fields):
-                row += 1
-                try:
-                    ready = fields.row(record, reading.log)
-                except DataError as error:
-                    reading.log.bad(error.at(file=name, row=row - 1))
-                    continue
-                yield ready
-    except DataError as error:
-        raise error.at(file=name) from error
-    finally:
-        file.close()
+    name = str(reading.path)
+    with closing(_open(name)) as file:
+        try:
+            yield from _rows(reading, file, name)
+        except DataError as error:
+            raise error.at(file=name) from error
 
 
-def _open(path: str | Path) -> Any:
+def _rows(reading: Reading, file: Any, name: str) -> Iterator[Row]:
+    found = list(_guarded(name, lambda: file.schema_arrow.names))
+    fields = Fields.choose(found, reading.options, reading.need_labels)
+    wanted = (*fields.text, fields.labels, fields.id, fields.relevance)
+    columns = [column for column in found if column in wanted]
+    batches = _guarded(name, lambda: file.iter_batches(batch_size=_BATCH, columns=columns))
+    row = -1
+    while (batch := _guarded(name, lambda: next(batches, None))) is not None:
+        for record in _guarded(name, partial(_records, batch, fields)):
+            row += 1
+            try:
+                ready = fields.row(record, reading.log)
+            except DataError as error:
+                reading.log.bad(error.at(file=name, row=row))
+                continue
+            yield ready
+
+
+def _open(path: str) -> Any:
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError("reading Parquet needs pyarrow: pip install 'labelwood[parquet]'.") from error
-    if str(path) == "-":
-        raise DataError("Parquet is read from its end and needs a file; standard input cannot be one.")
+    if path == "-":
+        raise DataError("Parquet is read from its end and needs a file.", file="standard input")
+    return _guarded(path, lambda: pq.ParquetFile(path))
+
+
+def _guarded(path: str, call: Callable[[], Any]) -> Any:
     try:
-        return pq.ParquetFile(path)
-    except (OSError, pa.ArrowException) as error:
+        return call()
+    except Exception as error:  # for damaged files pyarrow raises its own errors, OSError, UnicodeDecodeError and more
         raise DataError(f"not a Parquet file that can be read: {error}", file=path) from error
-
-
-def _batches(file: Any, columns: list[str], name: str) -> Iterator[Any]:
-    import pyarrow as pa
-
-    batches = file.iter_batches(batch_size=_BATCH, columns=columns)
-    while True:
-        try:
-            batch = next(batches, None)
-        except (OSError, pa.ArrowException) as error:
-            raise DataError(f"the Parquet data is damaged: {error}", file=name) from error
-        if batch is None:
-            return
-        yield batch
 
 
 def _records(batch: Any, fields: Fields) -> Iterator[dict[str, Any]]:
@@ -77,10 +71,6 @@ def _values(column: Any, text: bool) -> list[Any]:
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    stringy = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if text and stringy:
+    if text and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = column.cast(pa.large_binary())  # the bytes, to be checked as UTF-8 like those of any file
-    try:
-        return list(column.to_pylist())
-    except UnicodeDecodeError as error:
-        raise DataError(f"a label or id is not valid UTF-8: {error}.") from error
+    return list(column.to_pylist())

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..errors import DataError
 from ..sparse import Csr, as_csr
-from .dataset import check_label
 from .fields import weighted
+from .label_texts import read_names
 from .reading import Reading, without_end
-from .rows import Log, Row
-from .source import Source, beside
+from .rows import Row
+from .source import beside
 
 
 def rows(reading: Reading) -> Iterator[Row]:
@@ -46,12 +46,14 @@ def load_npz(path: Path) -> Csr:
     try:
         with np.load(path, allow_pickle=False) as file:
             kind = file["format"].item()
+            if kind not in {b"csr", "csr"}:
+                raise DataError(f"expected a CSR matrix, but its format is {kind!r}.")
             parts = tuple(np.asarray(file[name]) for name in ("data", "indices", "indptr"))
             shape: Any = tuple(int(size) for size in file["shape"])
-        if kind not in {b"csr", "csr"}:
-            raise DataError(f"expected a CSR matrix, but its format is {kind!r}.", file=path)
         if len(shape) != 2 or any(part.ndim != 1 for part in parts) or any(p.dtype.kind not in "iu" for p in parts[1:]):
-            raise DataError("expected the three arrays of a CSR matrix.", file=path)
+            raise DataError("expected the three arrays of a CSR matrix.")
+        if len(parts[2]) != shape[0] + 1:
+            raise DataError(f"expected {shape[0] + 1} row pointers, but there are {len(parts[2])}.")
         matrix = sparse.csr_matrix(shape, dtype=parts[0].dtype)
         matrix.data, matrix.indices, matrix.indptr = parts  # not through the constructor: as_csr does the checking
         return as_csr(matrix, path.name)
@@ -94,18 +96,8 @@ def _names(reading: Reading, labels: Csr | None) -> tuple[str, ...]:
     place = beside(reading.folder(), "output-items.txt")
     if labels is None or place is None:
         return ()
-    with Source(place) as source:
-        names: dict[str, int] = {}
-        for raw in source.lines():
-            try:
-                name = check_label(Log().utf8(without_end(raw)).decode())
-            except DataError as error:
-                raise error.at(file=source.name, line=source.line) from error
-            if names.setdefault(name, source.line) != source.line:
-                raise source.error(
-                    f"the name {name!r} stood at line {names[name]} before; labels need names of their own."
-                )
+    names = read_names(place)
     if len(names) != labels.cols:
         raise DataError(f"there are {len(names)} names, but the labels have {labels.cols} columns.", file=place)
-    reading.names = tuple(names)
-    return reading.names
+    reading.names = names
+    return names

@@ -12,7 +12,8 @@ from .dataset import Dataset
 from .options import ReadOptions
 from .reading import Reading
 from .rows import Collector, Row
-from .sniff import sniff_folder, sniff_source
+from .sniff import first_line, sniff_folder, sniff_source
+from .source import is_folder
 
 Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
 _EVERY = 1024  # rows between two calls of `progress`
@@ -29,15 +30,15 @@ _READERS: dict[str, Callable[[Reading], Iterator[Row]]] = {
     "pecos": pecos.rows,
     "annif": annif.rows,
 }
+_NOT_TEXT = {"parquet", "pecos", "attentionxml"}
 
 
 def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
     """The whole input ("-" is standard input) with its labels; a DataError names file, line and column."""
     reading = Reading(path, options or ReadOptions(), need_labels=True)
     try:
-        rows = _rows(reading)
         collector: Collector | None = None
-        for row in rows:
+        for row in _rows(reading):
             if collector is None:  # a reader knows its label names at the first row
                 collector = Collector(reading.log, reading.names)
             collector.add(row)
@@ -55,34 +56,34 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
 def stream(path: str | Path, options: ReadOptions | None = None, *, block: int = 4096) -> Iterator[Dataset]:
     """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
 
-    Each block numbers only the labels it has; compare blocks by label name. Its report counts what came since the
-    block before.
+    Each block numbers only the labels it has; compare blocks by label name. Its report counts the bad lines
+    since the block before.
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
     reading = Reading(path, options or ReadOptions(), need_labels=False)
     try:
-        empty = True
         collector = Collector(reading.log)
         for row in _rows(reading):
-            collector.add(row)
-            if len(collector) == block:
+            if len(collector) == block:  # not before the next row is there: the last block's report is then complete
                 yield collector.finish(reading.width)
-                empty, collector = False, Collector(reading.log)
-        if len(collector) or (not empty and reading.log.skipped):
-            yield collector.finish(reading.width)
-        elif empty:
+                collector = Collector(reading.log)
+            collector.add(row)
+        if not len(collector):
             raise _no_rows(reading)
+        yield collector.finish(reading.width)
     finally:
         reading.close()
 
 
 def _rows(reading: Reading) -> Iterator[Row]:
     kind = reading.options.format
-    folder = str(reading.path) != "-" and Path(reading.path).is_dir()
+    folder = is_folder(reading.path)
     if kind == "auto":
         kind = sniff_folder(Path(reading.path)) if folder else sniff_source(reading.main())
         reading.options = dataclasses.replace(reading.options, format=kind)
+    elif not folder and kind not in _NOT_TEXT:
+        first_line(reading.main())
     return _READERS[kind](reading)
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from os import PathLike
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from .options import ReadOptions
 from .rows import Log, Row
-from .source import Source, beside
+from .source import Source, beside, is_folder
 
 
 class Reading:
     """One pass over one input. A reader is a function Reading → rows; it sets `width` if it makes features."""
 
     def __init__(self, path: str | Path, options: ReadOptions, *, need_labels: bool) -> None:
+        if not isinstance(path, str | PathLike):
+            raise ConfigError(f"the input must be a path, or '-' for standard input, but is {type(path).__name__}.")
         self.path, self.options = path, options
         self.need_labels = need_labels and options.labels is not None
         self.want_labels = options.labels is not None
@@ -37,9 +40,8 @@ class Reading:
     def folder(self) -> Path:
         """The input as a folder."""
         folder = Path(self.path)
-        if not folder.is_dir():
-            what = "is not a folder" if folder.exists() else "does not exist"
-            raise DataError(f"{what}; the {self.options.format} format is a folder.", file=self.path)
+        if not is_folder(folder):
+            raise DataError(f"there is no such folder; the {self.options.format} format is one.", file=self.path)
         return folder
 
     def part(self, *names: str) -> Path:

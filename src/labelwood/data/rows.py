@@ -16,6 +16,7 @@ from .dataset import Dataset, LabelTable, ReadReport, Texts
 
 Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
 _PIECE = 2**20
+_DECODER = codecs.getincrementaldecoder("utf-8")
 _EXAMPLES = 5
 
 
@@ -61,7 +62,7 @@ def _first_bad_byte(raw: bytes) -> int | None:
     """In pieces, because the decoded form of a huge line can be four times its size."""
     if raw.isascii():
         return None
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder = _DECODER()
     for start in range(0, len(raw), _PIECE):
         piece = raw[start : start + _PIECE]
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections import deque
@@ -25,7 +26,8 @@ from ..errors import DataError
 BOM = b"\xef\xbb\xbf"
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 _BUFFER = 2**18
-_PEEK_LINES = 1000
+_PEEK_LINES = 2**20
+_LIMIT = limits.MAX_LINE_BYTES + 1
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
@@ -44,9 +46,13 @@ class Source:
         self.line = 0
         self._head: deque[bytes] = deque()  # lines looked at by `peek`, still to be read
         self._raw = _open(path)
-        self.size = 0 if str(path) == "-" else Path(path).stat().st_size
         self._ours = str(path) != "-"
-        self.magic = self._attempt(lambda: bytes(self._raw.peek(6)[:6]))
+        self.size = os.fstat(self._raw.fileno()).st_size if self._ours else 0
+        try:
+            self.magic = bytes(self._raw.peek(6)[:6])
+        except OSError as error:
+            self._raw.close()
+            raise self._unreadable(error) from error
         self._stream = _decompressed(self._raw, self.magic)
 
     def __enter__(self) -> Source:
@@ -56,13 +62,15 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        if self._ours:  # standard input belongs to the program
+        if self._ours:
             self._stream.close()
             self._raw.close()
+        elif self._raw is not getattr(sys.stdin, "buffer", None):
+            self._raw.detach()  # our buffer over standard input, which itself belongs to the program
 
     def position(self) -> int:
         """Bytes of the file (compressed, if it is) consumed so far: the measure of progress."""
-        return self._raw.tell() if self._ours else 0
+        return self._raw.tell() if self.size else 0  # a pipe has no size, and no position
 
     def readline(self) -> bytes:
         """The next line with its line end, b"" at the end. A byte order mark at the start is dropped."""
@@ -71,7 +79,7 @@ class Source:
             if self.line == 0 and line.startswith(BOM):
                 line = line[len(BOM) :]
             self.line += 1
-            if len(line) > limits.MAX_LINE_BYTES:
+            if len(line) == _LIMIT:
                 raise self.error(f"the line is longer than {limits.MAX_LINE_BYTES} bytes; is this a text file?")
         return line
 
@@ -96,25 +104,33 @@ class Source:
         return DataError(message, file=self.name, **({"line": self.line or None} | place))
 
     def _next(self) -> bytes:
-        return self._attempt(lambda: self._stream.readline(limits.MAX_LINE_BYTES + 1))
-
-    def _attempt(self, read: Any) -> bytes:
         try:
-            return cast(bytes, read())
-        except _DAMAGED as error:
-            raise DataError(
-                f"the compressed data is cut off or damaged ({error}); fetch or write the file again.",
-                file=self.name,
-                line=self.line + len(self._head) + 1,
-            ) from error
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror or error}.", file=self.name) from error
+            return self._stream.readline(_LIMIT)
+        except (*_DAMAGED, OSError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> DataError:
+        if isinstance(error, _DAMAGED):
+            what = f"the compressed data is cut off or damaged ({error}); fetch or write the file again."
+            return DataError(what, file=self.name, line=self.line + len(self._head) + 1)
+        return DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}.", file=self.name)
 
 
 def beside(folder: Path, *names: str) -> Path | None:
     """The first of these files in a folder, plain or compressed."""
     places = (folder / (name + suffix) for name in names for suffix in SUFFIXES)
-    return next((place for place in places if place.is_file()), None)
+    try:
+        return next((place for place in places if place.is_file()), None)
+    except OSError as error:
+        raise DataError(f"the folder cannot be read: {error.strerror}.", file=folder) from error
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder that can be seen; what else is wrong with a path is said when it is opened."""
+    try:
+        return str(path) != "-" and Path(path).is_dir()
+    except OSError:  # a name that is too long, a parent without permission
+        return False
 
 
 def _content(line: bytes) -> bytes:
@@ -124,7 +140,9 @@ def _content(line: bytes) -> bytes:
 
 def _open(path: str | Path) -> io.BufferedReader:
     if str(path) == "-":
-        stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+        stream: Any = getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise DataError("it is closed, or gives text where bytes are needed.", file="standard input")
         return cast(io.BufferedReader, stream) if hasattr(stream, "peek") else io.BufferedReader(stream)
     try:
         return cast(io.BufferedReader, Path(path).open("rb", buffering=_BUFFER))

@@ -34,8 +34,8 @@ def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
     source, log = reading.main(), reading.log
     records = _records(reading, source, delimiter)
     line, header = next(records, (1, []))
-    names = [log.utf8(cell.encode("latin-1")).decode().strip() for cell in header]
     try:
+        names = [log.utf8(cell.encode("latin-1")).decode().strip() for cell in header]
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=line) from error
@@ -62,7 +62,7 @@ def _records(reading: Reading, source: Source, delimiter: str) -> Iterator[tuple
             continue
         if cells is None:
             return
-        if any(cells) and not (len(cells) == 1 and cells[0].isspace()):
+        if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells
         del cells
 
@@ -70,7 +70,7 @@ def _records(reading: Reading, source: Source, delimiter: str) -> Iterator[tuple
 def _fields(names: list[str], reading: Reading) -> Fields:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise DataError(f"two columns are named {twice!r}.")
+        raise DataError(f"two columns are named {twice[:60]!r}.")
     return Fields.choose(names, reading.options, reading.need_labels)
 
 
@@ -85,6 +85,7 @@ def _record(names: list[str], cells: list[str], fields: Fields, reading: Reading
             record[name] = _listed(_decoded(cell, name, reading), name, reading.options.separator)
         elif name == fields.id:
             record[name] = _decoded(cell, name, reading)
+    cells.clear()  # a huge cell need not be held twice
     if fields.relevance in record:
         record[fields.relevance] = [_number(item, fields.relevance) for item in record[fields.relevance]]
     return record
@@ -94,7 +95,7 @@ def _decoded(cell: str, name: str, reading: Reading) -> str:
     try:
         return reading.log.utf8(cell.encode("latin-1")).decode()
     except DataError as error:
-        raise DataError(error.message, column=error.column, field=name) from error
+        raise error.at(field=name) from error
 
 
 def _listed(cell: str, name: str, separator: str) -> list[Any]:

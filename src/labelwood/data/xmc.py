@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -69,21 +70,18 @@ def entries(part: bytes, offset: int, width: int, what: str) -> Entries:
         bad = next(m for m in _TOKEN.finditer(part) if _ONE_PAIR.fullmatch(m.group()) is None)
         seen = bad.group()[:40].decode(errors="replace")
         raise DataError(f"expected {what}:value, but found {seen!r}.", column=offset + bad.start() + 1)
-    tokens = part.replace(b":", b" ").split()
-    columns = [int(token) if len(token) < 20 else limits.MAX_INDEX for token in tokens[::2]]
-    values = np.array(tokens[1::2], np.float64) if tokens else np.zeros(0)
+    numbers = np.fromstring(part.replace(b":", b" "), sep=" ") if part.strip() else np.zeros(0)  # float64 holds both
+    columns = numbers[::2]
     with np.errstate(over="ignore"):
-        small = values.astype(np.float32)
-    if columns and max(columns) >= width:
-        bad = next(m for m, c in zip(_TOKEN.finditer(part), columns, strict=True) if c >= width)
-        raise DataError(
-            f"{what} {bad.group().split(b':')[0][:40].decode()} is outside 0..{width - 1} of the header.",
-            column=offset + bad.start() + 1,
-        )
-    if not np.isfinite(small).all():
-        bad = list(_TOKEN.finditer(part))[int(np.argmin(np.isfinite(small)))]
-        raise DataError("the value is too large for a 32-bit number.", column=offset + bad.start() + 1)
-    return np.array(columns, np.int32), small
+        values = numbers[1::2].astype(np.float32)
+    outside, huge = columns >= width, ~np.isfinite(values)
+    if outside.any() or huge.any():
+        at = int(np.argmax(outside | huge))
+        bad = next(islice(_TOKEN.finditer(part), at, None))
+        number, _, value = bad.group()[:60].decode().partition(":")
+        wrong = f"{what} {number} is outside 0..{width - 1} of the header." if outside[at] else f"{value} is too large."
+        raise DataError(wrong, column=offset + bad.start() + 1)
+    return columns.astype(np.int32), values
 
 
 def _parse(line: bytes, width: int, labels: int) -> Row:

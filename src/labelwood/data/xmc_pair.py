@@ -14,7 +14,7 @@ from ..errors import DataError
 from .fields import weighted
 from .reading import Reading
 from .rows import Entries, Row
-from .source import Source, beside
+from .source import Source, beside, is_folder
 from .xmc import counted, entries, header
 
 
@@ -58,7 +58,7 @@ def _labelled(row: Row, found: Entries, target: Source) -> Row:
 def _open(reading: Reading) -> tuple[Source, Source | None]:
     path = Path(reading.path)
     prefix = {"train": "trn", "test": "tst"}[reading.options.split]
-    if path.is_dir():
+    if is_folder(path):
         features = reading.part(f"{prefix}_X_Xf.txt")
         target = reading.labels_part(f"{prefix}_X_Y.txt")
         return reading.open(features), None if target is None else reading.open(target)
