@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels.h"
 
@@ -37,6 +38,12 @@ void score_chunk(const Features& x, int64_t i, const Level& level, int64_t paren
   }
   const float* dense = level.dense + x.dense_cols * begin;
   for (int64_t j = 0; j < x.dense_cols; ++j) kernels().axpy(x.dense_row(i)[j], dense + j * width, out, width);
+}
+
+// Sums of float32 products may leave its range; whatever comes out, scores stay comparable.
+float finite(float margin) {
+  const float most = std::numeric_limits<float>::max();
+  return margin > -most ? std::min(margin, most) : -most;  // NaN too is the worst there is
 }
 
 float combine(const Level& level, float parent, float margin) {
@@ -75,7 +82,7 @@ void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, 
       score_chunk(x, i, level, parent.id, s.margins.data());
       for (int64_t c = 0; c < width; ++c) {
         const int32_t node = static_cast<int32_t>(begin + c);
-        s.next.push_back({combine(level, parent.score, s.margins[c]), last && names ? names[node] : node});
+        s.next.push_back({combine(level, parent.score, finite(s.margins[c])), last && names ? names[node] : node});
       }
     }
     keep_best(s.next, level.keep);

@@ -8,7 +8,7 @@
 namespace lw {
 namespace {
 
-Fault check_rows(const Csr& m, int64_t begin, int64_t end) {
+Fault check_rows(const Csr& m, double largest, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     int64_t last = -1;
     for (int64_t p = m.ptr[r]; p < m.ptr[r + 1]; ++p) {
@@ -17,7 +17,10 @@ Fault check_rows(const Csr& m, int64_t begin, int64_t end) {
         return {"column " + std::to_string(c) + " is outside 0.." + std::to_string(m.cols - 1), r, p};
       if (c == last) return {"column " + std::to_string(c) + " stands twice", r, p};
       if (c < last) return {"columns are not sorted", r, p};
-      if (!std::isfinite(m.val[p])) return {"the value in column " + std::to_string(c) + " is not finite", r, p};
+      if (!(std::fabs(m.val[p]) <= largest))  // NaN too
+        return {"the value in column " + std::to_string(c) + " is not a number within ±" +
+                    std::to_string(static_cast<int64_t>(largest)),
+                r, p};
       last = c;
     }
   }
@@ -26,7 +29,7 @@ Fault check_rows(const Csr& m, int64_t begin, int64_t end) {
 
 }  // namespace
 
-Fault validate(const Csr& m, int64_t index_length, int64_t value_length, int threads) {
+Fault validate(const Csr& m, int64_t index_length, int64_t value_length, double largest, int threads) {
   if (m.ptr[0] != 0) return {"row pointers must start at 0, but start at " + std::to_string(m.ptr[0]), 0, -1};
   for (int64_t r = 0; r < m.rows; ++r)
     if (m.ptr[r + 1] < m.ptr[r])
@@ -38,8 +41,9 @@ Fault validate(const Csr& m, int64_t index_length, int64_t value_length, int thr
   const int64_t block = 4096, blocks = (m.rows + block - 1) / block;
   std::vector<Fault> faults(blocks);
   Control control;
-  parallel_for(threads, blocks, control,
-               [&](int64_t b, int) { faults[b] = check_rows(m, b * block, std::min(m.rows, (b + 1) * block)); });
+  parallel_for(threads, blocks, control, [&](int64_t b, int) {
+    faults[b] = check_rows(m, largest, b * block, std::min(m.rows, (b + 1) * block));
+  });
   for (auto& f : faults)
     if (!f.what.empty()) return f;
   return {};

@@ -34,7 +34,8 @@ struct Fault {
   int64_t position = -1;
 };
 
-// Columns in range, sorted, unique, values finite; pointers start at 0, never fall, end at the arrays' length.
-Fault validate(const Csr& m, int64_t index_length, int64_t value_length, int threads);
+// Columns in range, sorted, unique, |values| up to `largest`; pointers start at 0, never fall, end at the arrays'
+// length.
+Fault validate(const Csr& m, int64_t index_length, int64_t value_length, double largest, int threads);
 
 }  // namespace lw

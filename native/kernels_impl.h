@@ -203,6 +203,12 @@ static inline double newton_step(double a, double b, double c, double* z, Logist
   return sign * (x - old);
 }
 
+// alpha as a float strictly between 0 and c: at either end its logarithm, and with it w, would be lost.
+static inline float inside(double alpha, float c) {
+  const float least = 1e-30f, most = c * (1 - 6e-8f), a = static_cast<float>(alpha);
+  return a < least ? least : a > most ? most : a;
+}
+
 template <int G>
 static int solve_logistic(const Block& b) {
   LogisticLane lane[8 * G];
@@ -235,7 +241,7 @@ static int solve_logistic(const Block& b) {
         const double y = (b.positive[i] >> l) & 1 ? 1 : -1;
         double z = b.alpha[i * 8 * G + l];
         const double step = newton_step(b.norm[i], y * s[l / 8][l % 8], c[l / 8][l % 8], &z, lane[l]);
-        b.alpha[i * 8 * G + l] = static_cast<float>(z);
+        b.alpha[i * 8 * G + l] = inside(z, c[l / 8][l % 8]);
         d[l / 8][l % 8] = static_cast<float>(step * y);
       }
       update<G>(b, i, d);

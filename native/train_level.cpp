@@ -246,7 +246,8 @@ class Trainer {
     }
     const int64_t parent = jobs_[task.first].parent;
     Local local;
-    gather_instances(yt_, mt_, parent, jobs_[task.first].first, jobs_[task.second - 1].last, local);
+    // All children, not the task's alone: the visiting order must not depend on how a parent was cut into tasks.
+    gather_instances(yt_, mt_, parent, child_ptr_[parent], child_ptr_[parent + 1], local);
     gather_features(x_, config_.bias, s, local);
     for (int64_t j = task.first; j < task.second; ++j) {
       parts_[j] = solve(jobs_[j], local, s);

@@ -291,7 +291,7 @@ def test_a_damaged_stage_is_made_again(runs: Runs, whole: tuple[dict[str, str], 
 
 
 def _key(data: Dataset) -> str:
-    return prepare(data, keyed=True).data_key
+    return prepare(data).data_key
 
 
 def test_the_key_of_the_data_covers_all_that_is_trained_on() -> None:

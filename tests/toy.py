@@ -31,3 +31,22 @@ def keyword_set(labels: int = 12, docs: int = 6) -> tuple[list[str], list[list[s
             texts.append(f"word{i} word{i} filler{j % 3} common")
             lists.append([f"label{i}"])
     return texts, lists
+
+
+def contract_set(labels: int = 12, docs: int = 6) -> tuple[list[str], list[list[str]]]:
+    """`keyword_set` and documents of two labels, which say both words: the best two labels of any text are known."""
+    texts, lists = keyword_set(labels, docs)
+    for i in range(labels):
+        for step in (1, 2, 5):
+            j = (i + step) % labels
+            texts.append(f"word{i} word{i} word{j} word{j} filler{step % 3} common")
+            lists.append([f"label{i}", f"label{j}"])
+    return texts, lists
+
+
+def noisy_set(seed: int, docs: int = 60, words: int = 30, labels: int = 20) -> tuple[list[str], list[list[str]]]:
+    """Random words and random labels, every label at least once: nothing to learn, so every random choice shows."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(f"word{w}" for w in rng.integers(words, size=12)) for _ in range(docs)]
+    lists = [[f"label{v}" for v in {i % labels, *rng.integers(labels, size=2).tolist()}] for i in range(docs)]
+    return texts, lists

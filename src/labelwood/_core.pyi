@@ -12,7 +12,7 @@ TermParts = tuple[NDArray[uint8], NDArray[int64], NDArray[float32]]
 
 def isa() -> str: ...
 def validate(
-    ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, threads: int
+    ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
 def pifa(
     yt_ptr: NDArray[int64],

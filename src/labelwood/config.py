@@ -16,7 +16,8 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast
 
@@ -59,6 +60,16 @@ def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
     return cast(T, value[level])
 
 
+def check_levels(config: object, levels: int, where: str = "") -> None:
+    """ConfigError unless every per-level setting has one value, or one for each of the tree's levels."""
+    for name, hint in _hints(type(config)).items():
+        value, path = getattr(config, name), _join(where, name)
+        if dataclasses.is_dataclass(value):
+            check_levels(value, levels, path)
+        elif _is_per_level(hint):
+            at(value, 0, levels, path)
+
+
 def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
     """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
     if not isinstance(mapping, Mapping):
@@ -68,6 +79,9 @@ def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
         if key not in hints:
             label = f"{where}.{key}" if where else str(key)
             raise ConfigError(f"there is no setting {label[:200]!r}; {nearest(str(key)[:200], hints)}")
+    for field in dataclasses.fields(cast(Any, cls)):
+        if field.name not in mapping and field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"the setting {_join(where, field.name)!r} is missing.")
     values = {key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()}
     return cls(**values)
 
@@ -80,8 +94,10 @@ def to_dict(config: object) -> dict[str, Any]:
 
 def with_settings(config: C, changes: Mapping[str, object]) -> C:
     """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"settings must be a table of dotted names and values, but are {_show(changes)}.")
     for path, value in changes.items():
-        config = _with(config, path.split("."), value, path)
+        config = _with(config, str(path).split("."), value, str(path))
     return config
 
 
@@ -108,7 +124,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -142,9 +158,10 @@ def parse_value(text: str) -> object:
     if "," in text and not text.startswith(("[", '"', "'")):
         return tuple(parse_value(part) for part in text.split(",") if part.strip())
     try:
-        return cast(object, tomllib.loads(f"v = {text}\n")["v"])
-    except (tomllib.TOMLDecodeError, RecursionError, KeyError):
+        table = tomllib.loads(f"v = {text}\n")
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
+    return table["v"] if len(table) == 1 else text
 
 
 def _with(config: C, path: list[str], value: object, whole: str) -> C:
@@ -160,14 +177,30 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     elif dataclasses.is_dataclass(current):
         raise ConfigError(f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}.")
     else:
-        parsed = parse_value(value) if isinstance(value, str) else value
-        new = _coerce(hints[key], parsed, whole, _meta(cls, key))
+        meta = _meta(cls, key)
+        plain = not isinstance(value, str) or value in (meta.get("choices") or ())  # the choice "none" is a word
+        new = _coerce(hints[key], value if plain else parse_value(cast(str, value)), whole, meta)
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 
 def _hints(cls: type[Any]) -> dict[str, Any]:
+    return _hints_once(cast(Hashable, cls))
+
+
+@cache
+def _hints_once(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _is_per_level(hint: Any) -> bool:
+    """A value or a tuple of such values; what is a tuple always, like tree.levels, has its own meaning."""
+    options = _options(hint)
+    return any(typing.get_origin(o) is tuple for o in options) and any(o in {bool, int, float, str} for o in options)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def _meta(cls: type[Any], key: str) -> Mapping[str, Any]:
@@ -178,11 +211,14 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
     """`value` as the annotated type, checked; ConfigError names the path, the value and what is allowed."""
     if dataclasses.is_dataclass(hint):
         return from_dict(cast(type[Any], hint), value, path)
-    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    options = _options(hint)
     if value is None and type(None) in options:
         return None
-    if isinstance(value, str) and str not in options and any(typing.get_origin(o) is tuple for o in options):
+    lists = any(typing.get_origin(o) is tuple for o in options)
+    if isinstance(value, str) and str not in options and lists:
         value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
+    if isinstance(value, int) and lists and int not in options and float not in options:
+        value = (value,)  # a list of one: --set tree.levels=16
     if isinstance(value, list | tuple):
         for option in options:
             if typing.get_origin(option) is tuple:
@@ -217,7 +253,7 @@ def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
         return choices is not None and value not in choices
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return True
     low, high, above = meta.get("low"), meta.get("high"), meta.get("above")
     too_low = (low is not None and value < low) or (above is not None and value <= above)
@@ -226,7 +262,7 @@ def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
 
 def _allowed(cls: type[Any], key: str) -> str:
     hint = _hints(cls)[key]
-    options = typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+    options = _options(hint)
     return _kind_words(options, _meta(cls, key))
 
 

@@ -33,8 +33,8 @@ class LinearConfig:
     """The classifiers of a level."""
 
     loss: PerLevel[str] = setting("squared-hinge", "loss of one classifier", choices=LOSSES)
-    cp: PerLevel[float] = setting(1.0, "weight of positives' losses", above=0, high=1e6)
-    cn: PerLevel[float] = setting(1.0, "weight of negatives' losses", above=0, high=1e6)
+    cp: PerLevel[float] = setting(1.0, "weight of positives' losses", low=1e-6, high=1e6)
+    cn: PerLevel[float] = setting(1.0, "weight of negatives' losses", low=1e-6, high=1e6)
     alpha: PerLevel[float] | None = setting(None, "the paper's α = cn / cp; with `lam` instead of cp and cn", above=0)
     lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
     eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
@@ -56,8 +56,13 @@ class LinearConfig:
             raise ConfigError("linear.alpha and linear.lam go together; give both, or cp and cn instead.")
         if self.alpha is None or self.lam is None:
             return cp, cn
-        lam = at(self.lam, level, levels, "linear.lam")
-        return 1 / lam, at(self.alpha, level, levels, "linear.alpha") / lam
+        alpha, lam = at(self.alpha, level, levels, "linear.alpha"), at(self.lam, level, levels, "linear.lam")
+        if not (1e-6 <= 1 / lam <= 1e6 and 1e-6 <= alpha / lam <= 1e6):
+            raise ConfigError(
+                f"linear.alpha {alpha:g} and linear.lam {lam:g} mean cp = {1 / lam:g} and cn = {alpha / lam:g}; "
+                "both must be ≥ 1e-06 and ≤ 1e+06."
+            )
+        return 1 / lam, alpha / lam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,19 +152,21 @@ def _pointers(ptr: NDArray[np.int64], end: int) -> bool:
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:
-    """R^ (n, K): costs of the positives of one level from summed relevances `y`, normalised per document."""
+    """R^ (n, K): costs of the positives of one level from summed relevances `y`, normalised per document.
+
+    Kept within 1e-6..1e6, the range of cp itself: beyond it the solver's float32 has nothing left to tell apart.
+    """
     if config.relevance == "off":
         return Csr(y.indptr, y.indices, np.ones(y.nnz, np.float32), y.cols)
     counts = y.counts()
     value = y.data.astype(np.float64)
     starts = y.indptr[:-1][counts > 0]
-    if config.relevance_norm == "none" or not len(starts):
-        return y
-    reduce = {"l1": np.add, "l2": np.add, "max": np.maximum}[config.relevance_norm]
-    total = reduce.reduceat(value**2 if config.relevance_norm == "l2" else value, starts)
-    total = np.sqrt(total) if config.relevance_norm == "l2" else total
-    scaled = value / np.repeat(total, counts[counts > 0])
-    return Csr(y.indptr, y.indices, scaled.astype(np.float32), y.cols)
+    if config.relevance_norm != "none" and len(starts):
+        reduce = {"l1": np.add, "l2": np.add, "max": np.maximum}[config.relevance_norm]
+        total = reduce.reduceat(value**2 if config.relevance_norm == "l2" else value, starts)
+        total = np.sqrt(total) if config.relevance_norm == "l2" else total
+        value /= np.repeat(total, counts[counts > 0])
+    return Csr(y.indptr, y.indices, np.clip(value, 1e-6, 1e6).astype(np.float32), y.cols)
 
 
 @dataclasses.dataclass(frozen=True)

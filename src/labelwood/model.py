@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits, store
-from .config import to_dict
+from .config import check_levels, from_dict, to_dict
 from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, DataError, LabelwoodError, ModelFileError
 from .features import TOKENISER_VERSION, Tfidf
@@ -39,7 +39,7 @@ class Model:
     dense_cols: int
     tree: Tree
     levels: list[LinearLevel]
-    data_key: str = ""  # digest of the training data; empty where nobody asked for it
+    data_key: str  # digest of the training data
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -99,6 +99,7 @@ class Model:
         progress: Progress | None = None,
     ) -> Evaluation:
         """Metrics on held-out data: a file, a Dataset, or texts with their labels."""
+        metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
         held_out = as_dataset(data, labels, X=X, options=options)
         ids, _ = self.predict_data(held_out, k=max(metrics.ks), threads=threads, progress=progress)
         truth, _, _ = align_labels(held_out, self.names)
@@ -108,14 +109,13 @@ class Model:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         meta: dict[str, Any] = {
             "recipe": to_dict(self.recipe),
+            "data": self.data_key,
             "rows": self.rows,
             "labels": len(self.names),
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
         }
-        if self.data_key:
-            meta["data"] = self.data_key
         parts: dict[str, dict[str, NDArray[Any]]] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
@@ -131,9 +131,9 @@ class Model:
             return check_features(as_features(x), self.sparse_cols, self.dense_cols)
         if self.tfidf is None:
             raise ConfigError("this model was trained on features; give it X=features, not texts.")
-        if isinstance(texts, str):
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise ConfigError("texts must be a list of texts; put a single text in a list: [text].")
-        packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts or [])
+        packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts)
         with progress.stage("reading words", len(packed), "docs") as tick:
             return Features(self.tfidf.transform(packed, threads=threads, progress=tick))
 
@@ -174,9 +174,10 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     names, counts = _read_labels(parts["labels"], meta["labels"])
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(parts["tree"], len(names))
+    check_levels(recipe, tree.depth)
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
-            f"the text was cut by tokeniser version {meta['tokeniser']!r}, but this release has {TOKENISER_VERSION}."
+            f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
         )
     tfidf = Tfidf.from_tensors(recipe.tfidf, parts["tfidf"]) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
@@ -187,7 +188,7 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
         for t, ptr in enumerate(tree.child_ptrs)
     ]
-    data_key = meta.get("data", "")
+    data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
     return Model(recipe, names, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key)

@@ -68,8 +68,8 @@ def methods() -> tuple[str, ...]:
 
 def method(name: str) -> Method:
     """A method by name; ConfigError with the nearest name otherwise."""
-    if name not in METHODS:
-        raise ConfigError(f"there is no method {name!r}; {nearest(str(name), METHODS)}")
+    if not isinstance(name, str) or name not in METHODS:
+        raise ConfigError(f"there is no method {str(name)[:80]!r}; {nearest(str(name)[:80], METHODS)}")
     return METHODS[name]
 
 
@@ -85,16 +85,15 @@ def resolve(
     found = method(name)
     recipe = found.recipe
     if preset is not None:
-        if preset not in found.presets:
-            raise ConfigError(f"{name} has no preset {preset!r}; {nearest(preset, found.presets)}")
+        if not isinstance(preset, str) or preset not in found.presets:
+            raise ConfigError(f"{name} has no preset {str(preset)[:80]!r}; {nearest(str(preset)[:80], found.presets)}")
         recipe = with_settings(recipe, found.presets[preset])
     if config is not None:
         table = read_toml(Path(config)) if isinstance(config, str | Path) else config
         recipe = merge(recipe, table)
-    changes = dict(settings or {})
+    recipe = with_settings(recipe, {} if settings is None else settings)
     if seed is not None:
-        changes["seed"] = seed
-    recipe = with_settings(recipe, changes)
+        recipe = with_settings(recipe, {"seed": seed})
     if recipe.method != name:
         raise ConfigError(f"the config is for method {recipe.method!r}, but {name!r} was asked for.")
     return recipe

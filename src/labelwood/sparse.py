@@ -1,6 +1,7 @@
 """The one door for matrices: whatever the user has becomes `Csr` or `Features`, checked, or a DataError with a place.
 
-`Csr` is rows by int64 pointers, int32 columns (sorted, unique), float32 values (finite). scipy is seen only here.
+`Csr` is rows by int64 pointers, int32 columns (sorted, unique), float32 values (finite, ≤ limits.MAX_VALUE). scipy is
+seen only here.
 `Features` is [sparse ; dense] as two blocks that are never merged: the only type k-means, solver and beam take.
 """
 
@@ -166,11 +167,12 @@ def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         array = np.ascontiguousarray(array, dtype=np.float32)
     for start in range(0, len(array), 65536):
-        bad = ~np.isfinite(array[start : start + 65536])
+        bad = ~(np.abs(array[start : start + 65536]) <= np.float64(limits.MAX_VALUE))  # NaN too
         if bad.any():
             row, column = (int(v[0]) for v in np.nonzero(bad))
             raise DataError(
-                f"{name} holds {array[start + row, column]} in column {column}; allowed are finite float32 values.",
+                f"{name} holds {array[start + row, column]} in column {column}; allowed are numbers up to "
+                f"±{limits.MAX_VALUE:.0e}. Scale the features.",
                 row=start + row,
             )
     return array
@@ -190,11 +192,15 @@ def as_features(matrix: object) -> Features:
 
 def checked(matrix: Csr, name: str) -> Csr:
     """The matrix itself, after the native validation; DataError with row and column otherwise."""
-    what, row, position = _core.validate(*matrix.parts, threads=os.cpu_count() or 1)
+    what, row, position = _fault(matrix)
     if what:
         entry = f" (entry {position})" if position >= 0 else ""
         raise DataError(f"{name} is malformed: {what}{entry}.", row=max(row, 0))
     return matrix
+
+
+def _fault(matrix: Csr) -> tuple[str, int, int]:
+    return _core.validate(*matrix.parts, largest=limits.MAX_VALUE, threads=os.cpu_count() or 1)
 
 
 def _from_scipy(matrix: Any, name: str) -> Csr:
@@ -220,7 +226,7 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
         data,
         shape[1],
     )
-    what, _, _ = _core.validate(*found.parts, threads=os.cpu_count() or 1)
+    what, _, _ = _fault(found)
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
     return checked(found, name)

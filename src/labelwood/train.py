@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits
-from .config import at, to_dict
+from .config import at, check_levels, to_dict
 from .data import Dataset
 from .errors import ConfigError, DataError
 from .features import Tfidf
@@ -43,12 +43,13 @@ class Run:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threads <= limits.MAX_THREADS:
-            raise ConfigError(f"threads must be 1..{limits.MAX_THREADS}, or 0 for all cores, but is {self.threads}.")
+        whole = isinstance(self.threads, int | np.integer) and not isinstance(self.threads, bool)
+        if not whole or not 0 <= self.threads <= limits.MAX_THREADS:
+            raise ConfigError(f"threads must be 1..{limits.MAX_THREADS}, or 0 for all cores, but is {self.threads!r}.")
 
     @property
     def workers(self) -> int:
-        return self.threads or available_threads()
+        return int(self.threads) or available_threads()
 
 
 def available_threads() -> int:
@@ -73,13 +74,13 @@ class Problem:
 def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
     with Workspace(run.work) as space:
-        return _train(data, recipe, run, space, keyed=run.work is not None)
+        return _train(data, recipe, run, space)
 
 
 def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Model:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
     with Workspace(run.work) as space:
-        model = _train(data, recipe, run, space, keyed=True)
+        model = _train(data, recipe, run, space)
         with run.progress.stage("saving"):
             model.save(folder)
         if not keep_work:
@@ -92,14 +93,14 @@ def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
     return {"recipe": to_dict(recipe), "data": data_key}
 
 
-def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, *, keyed: bool) -> Model:
-    problem = prepare(data, keyed=keyed)
+def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Model:
+    problem = prepare(data)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     return _Trainer(data, problem, recipe, run, space).train()
 
 
-def prepare(data: Dataset, *, keyed: bool) -> Problem:
-    """Check what training needs of a data set; `keyed`: also digest it, for a workspace."""
+def prepare(data: Dataset) -> Problem:
+    """Check what training needs of a data set, and digest it."""
     if data.labels is None:
         raise DataError("the data has no labels; training needs a label list for each document.")
     if len(data) == 0:
@@ -112,7 +113,7 @@ def prepare(data: Dataset, *, keyed: bool) -> Problem:
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
     counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
-    return Problem(y, data.names, counts, _data_key(data, y) if keyed else "")
+    return Problem(y, data.names, counts, _data_key(data, y))
 
 
 def _data_key(data: Dataset, y: Csr) -> str:
@@ -150,6 +151,7 @@ class _Trainer:
     def train(self) -> Model:
         tfidf, x, x_key = self.features()
         tree, tree_key = self.tree(x, x_key)
+        check_levels(self.recipe, tree.depth)
         return Model(
             recipe=self.recipe,
             names=self.problem.names,

@@ -51,7 +51,7 @@ def quickstart(
 
 def _refuse_foreign(folder: Path, training: Dataset) -> None:
     """Replace only what an earlier quickstart left."""
-    if store.exists(folder) and store.describe(folder).meta.get("data") != prepare(training, keyed=True).data_key:
+    if store.exists(folder) and store.describe(folder).meta.get("data") != prepare(training).data_key:
         raise ConfigError(f"the model in {folder} is not from quickstart; choose another folder with --model.")
 
 

@@ -91,7 +91,7 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
     assert run.work is not None
     if not store.exists(model):
         return False
-    now = identity(recipe, prepare(data, keyed=True).data_key)
+    now = identity(recipe, prepare(data).data_key)
     try:
         meta = store.verify(model).meta
     except ModelFileError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import limits
 from ..errors import DataError
 from .dataset import check_label
 from .options import ReadOptions
@@ -16,7 +17,6 @@ from .rows import Log, Row
 
 _TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
 _IDS = ("id", "uid")
-_LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 
@@ -112,9 +112,9 @@ def _relevance(value: object, field: str) -> float:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
-    if not 0 <= number <= _LARGEST:
+    if not 0 <= number <= limits.MAX_VALUE:
         seen = repr(value) if isinstance(value, float) else _kind(value)
-        raise DataError(f"a relevance must be a number from 0 to {_LARGEST:.3g}, but is {seen}.", field=field)
+        raise DataError(f"a relevance must be a number from 0 to {limits.MAX_VALUE:.0e}, but is {seen}.", field=field)
     return number
 
 
