@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -105,8 +106,8 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
             f"cannot resume: the finished model in {model} has {field} {old}, but {new} is asked for now; "
             "train it anew with --overwrite, or choose another folder."
         )
-    if started(run.work) and not keep_work:  # killed between saving and tidying up
-        with Workspace(run.work) as space:
+    if run.work.is_dir() and not keep_work:  # killed between saving and tidying up
+        with suppress(ConfigError), Workspace(run.work) as space:  # a folder that is not ours stays as it is
             space.begin(now, resume=True, overwrite=False)
             space.remove()
     return True
