@@ -199,7 +199,7 @@ def test_train_reads_standard_input(run: Run, train_file: Path, model: Path, tmp
 def test_settings_come_from_preset_then_config_then_set(run: Run, train_file: Path, tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("[search]\nbeam = 7\n[linear]\nthreshold = 0.2\ncp = 3.0\n")
-    more = ["--preset", "best", "--config", config, "--set", "linear.cp=2", "--set", "tfidf.words=1,2", "--seed", "9"]
+    more = ["--preset", "tail", "--config", config, "--set", "linear.cp=2", "--set", "tfidf.words=1,2", "--seed", "9"]
     assert run("train", train_file, "--model", tmp_path / "m", *more).code == 0
     recipe = store.describe(tmp_path / "m").meta["recipe"]
     assert recipe["shortlist"]["source"] == "union"  # preset
@@ -214,7 +214,7 @@ def test_settings_come_from_preset_then_config_then_set(run: Run, train_file: Pa
     ("more", "message"),
     [
         (["--method", "xr-liner"], "there is no method 'xr-liner'; did you mean 'xr-linear'?"),
-        (["--preset", "bset"], "xr-linear has no preset 'bset'; did you mean 'best'?"),
+        (["--preset", "tial"], "xr-linear has no preset 'tial'; did you mean 'tail'?"),
         (["--set", "linear.treshold=1"], "there is no setting 'linear.treshold'; did you mean 'threshold'?"),
         (["--set", "linear.cp=-1"], "linear.cp must be"),
         (["--config", "missing.toml"], "cannot read the config missing.toml"),

@@ -87,10 +87,10 @@ def _next(model: str) -> None:
         "  # tags for a text of your own, and what is in the model",
         f'  labelwood predict {model} --text "a fast web server written in Python"',
         f"  labelwood inspect {model}",
-        "  # the settings, a slower and better model, and its numbers",
+        "  # the settings, a model trained with harder negatives, and its numbers",
         "  labelwood methods xr-linear",
-        f"  labelwood train {train_file} --model {model}-best --preset best",
-        f"  labelwood evaluate {model}-best {test_file}",
+        f"  labelwood train {train_file} --model {model}-tail --preset tail",
+        f"  labelwood evaluate {model}-tail {test_file}",
         "  # your own data: JSON lines with a text and its labels, or CSV, Parquet, fastText, …",
         "  labelwood train --help",
     )
