@@ -105,7 +105,8 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
             f"cannot resume: the finished model in {model} has {field} {old}, but {new} is asked for now; "
             "train it anew with --overwrite, or choose another folder."
         )
-    if started(run.work) and not keep_work:  # killed between saving and tidying up
+    store.tidy(model)
+    if run.work.exists() and not keep_work:  # killed between saving and the end of tidying up
         with Workspace(run.work) as space:
             space.begin(now, resume=True, overwrite=False)
             space.remove()
