@@ -217,6 +217,17 @@ def test_resuming_a_finished_run_says_so(runs: Runs, whole: tuple[dict[str, str]
     assert runs.digests() == whole[0]
 
 
+def test_resuming_a_finished_run_tidies_up(runs: Runs, whole: tuple[dict[str, str], float]) -> None:
+    """Killed at the very end: before old files were removed, or when only the lock was left of the workspace."""
+    assert runs.run(runs.args()) == 0
+    runs.work.mkdir()
+    (runs.work / "lock").touch()
+    (runs.model / ".tmp-0123456789abcdef").touch()
+    (runs.model / "tree-0123456789abcdef.safetensors").touch()
+    _finish(runs, whole, threads=1)
+    assert "already trained" in runs.said()
+
+
 def _changed(runs: Runs, tmp_path: Path, old: str, new: str) -> Path:
     text = runs.data.read_text(encoding="utf-8")
     assert old in text

@@ -55,7 +55,9 @@ METHODS: dict[str, Method] = {
         presets={
             "default": {},
             "fast": {"tree.branch": 32, "search.beam": 5},
-            "tail": {"shortlist.source": "union"},  # harder negatives: rare labels gain, training takes 2-5 times as long
+            "tail": {
+                "shortlist.source": "union"
+            },  # harder negatives: rare labels gain, training takes 2-5 times as long
         },
     ),
 }

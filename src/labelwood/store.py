@@ -145,6 +145,13 @@ def check_target(folder: AnyPath, *, overwrite: bool) -> None:
         raise disk.refused(folder, PermissionError(errno.EACCES, f"{there} cannot be written to"))
 
 
+def tidy(folder: AnyPath) -> None:
+    """Remove what a save that was killed after its last rename left: our files that the manifest does not name."""
+    folder = disk.as_path(folder)
+    with disk.locked(folder, os.O_RDONLY | os.O_DIRECTORY, f"another process is saving a model to {folder}."):
+        _sweep(folder, keep={MANIFEST, *(entry.name for entry in describe(folder).files.values())})
+
+
 def erase(folder: Path) -> None:
     """Remove the model: the manifest first, then our files, then the folder if nothing else is in it."""
     with disk.refusing(folder):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -82,15 +85,23 @@ def _clip(text: str, width: int) -> str:
 
 def _next(model: str) -> None:
     train_file, test_file = (shlex.quote(str(quickstart_path(part))) for part in ("train", "test"))
+    command = _command()
     show.heading("What next?")
     show.say(
         "  # tags for a text of your own, and what is in the model",
-        f'  labelwood predict {model} --text "a fast web server written in Python"',
-        f"  labelwood inspect {model}",
+        f'  {command} predict {model} --text "a fast web server written in Python"',
+        f"  {command} inspect {model}",
         "  # the settings, a model trained with harder negatives, and its numbers",
-        "  labelwood methods xr-linear",
-        f"  labelwood train {train_file} --model {model}-tail --preset tail",
-        f"  labelwood evaluate {model}-tail {test_file}",
+        f"  {command} methods xr-linear",
+        f"  {command} train {train_file} --model {model}-tail --preset tail",
+        f"  {command} evaluate {model}-tail {test_file}",
         "  # your own data: JSON lines with a text and its labels, or CSV, Parquet, fastText, …",
-        "  labelwood train --help",
+        f"  {command} train --help",
     )
+
+
+def _command() -> str:
+    """How to call this program again: by name if the shell finds it, else by the path it was called by."""
+    if shutil.which("labelwood") is not None or Path(sys.argv[0]).name != "labelwood":
+        return "labelwood"
+    return shlex.quote(os.path.relpath(sys.argv[0]))

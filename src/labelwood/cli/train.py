@@ -106,6 +106,7 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
             f"cannot resume: the finished model in {model} has {field} {old}, but {new} is asked for now; "
             "train it anew with --overwrite, or choose another folder."
         )
+    store.tidy(model)
     if run.work.is_dir() and not keep_work:  # killed between saving and tidying up
         with suppress(ConfigError), Workspace(run.work) as space:  # a folder that is not ours stays as it is
             space.begin(now, resume=True, overwrite=False)
