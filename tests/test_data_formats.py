@@ -159,7 +159,7 @@ def test_xmc_joint_format(tmp_path):
     path = put(tmp_path / "d", XMC)
     assert sniff(path) == "xmc"
     found = read(path)
-    assert facts(found) == (None, [["11", "2"], [], [], ["1"]], None)
+    assert facts(found) == (None, [["2", "11"], [], [], ["1"]], None)
     dense = [[0.5, 0, 0, 0, 1], [0, 0, 0, 2, 0], [0] * 5, [0.1, 0, 1.5, 0, 0]]  # sorted, repeats summed
     assert found.features.sparse.to_scipy().toarray() == pytest.approx(np.array(dense))
     assert (found.report.no_labels, found.report.duplicate_labels) == (2, 1)

@@ -89,7 +89,7 @@ def test_a_label_matrix_without_names_is_numbered_and_loses_its_zeros():
     y = sparse.csr_matrix(np.ones((1, 11)))
     y.data[3] = 0
     found = from_matrix(sparse.csr_matrix(np.ones((1, 2))), y)
-    assert found.names == ("0", "1", "10", *"23456789")
+    assert found.names == (*"0123456789", "10")
     assert rows(found) == [{name: 1 for name in found.names if name != "3"}]
 
 
@@ -158,3 +158,25 @@ def test_bad_label_texts(tmp_path, content, place, message):
         read_label_texts(path)
     assert str(caught.value).startswith(f"{path}, {place}" if place else f"{path}: ")
     assert message in str(caught.value)
+
+
+def test_numbered_labels_keep_the_order_of_the_numbers() -> None:
+    """Column 10 of Y is label id 10, though "10" stands before "2" in a dictionary."""
+    y = np.eye(12)
+    data = from_matrix(np.ones((12, 1)), y)
+    assert data.names == tuple(str(i) for i in range(12))
+    assert data.labels is not None
+    assert data.labels.to_scipy().toarray().tolist() == y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [
+        (["10", "9", "0"], ("0", "9", "10")),
+        (["10", "9", "b"], ("10", "9", "b")),
+        (["10", "09"], ("09", "10")),
+        (["é", "z", "A"], ("A", "z", "é")),
+    ],
+)
+def test_order_of_label_names(given: list[str], order: tuple[str, ...]) -> None:
+    assert from_lists(["x"] * len(given), [[name] for name in given]).names == order

@@ -1,7 +1,7 @@
 """What every reader returns: texts as one UTF-8 arena with offsets, labels as a sparse matrix with names.
 
-Python strings exist only at the edges. Label ids are the positions of the names in sorted order, so they do not
-depend on the order of lines in a file.
+Python strings exist only at the edges. Label ids are the positions of the names in sorted order (`ordered`), so they
+do not depend on the order of lines in a file.
 """
 
 from __future__ import annotations
@@ -102,6 +102,13 @@ class Dataset:
         )
 
 
+def ordered(names: Iterable[str]) -> tuple[str, ...]:
+    """Label names in the order of their ids: by number if all are plain whole numbers, else by code points."""
+    names = list(names)
+    by_number = all(name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") for name in names)
+    return tuple(sorted(names, key=(lambda name: (len(name), name)) if by_number else None))
+
+
 class LabelTable:
     """Collects label rows by name while reading, then numbers the names in sorted order."""
 
@@ -127,7 +134,7 @@ class LabelTable:
 
     def finish(self) -> tuple[Csr, tuple[str, ...]]:
         """The (n, L) matrix and the sorted names."""
-        names = tuple(sorted(self._ids))
+        names = ordered(self._ids)
         rank = np.empty(len(names), np.int32)
         rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
         indptr = np.zeros(len(self._counts) + 1, np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..sparse import Csr, as_csr, as_features, checked
-from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label
+from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label, ordered
 from .fields import id_of, labels_of, weighted
 
 RowLabels = Sequence[str | int] | str | int
@@ -101,8 +101,8 @@ def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> tuple
     given = [str(i) for i in range(y.cols)] if names is None else [check_label(_plain(name)) for name in names]
     if len(given) != y.cols:
         raise DataError(f"Y has {y.cols} columns but there are {len(given)} names; each column needs one.")
-    ordered = sorted(given)
-    twice = next((a for a, b in pairwise(ordered) if a == b), None)
+    sorted_names = ordered(given)
+    twice = next((a for a, b in pairwise(sorted_names) if a == b), None)
     if twice is not None:
         raise DataError(f"two columns of Y are named {twice!r}; labels need names of their own.")
     row_of = np.repeat(np.arange(y.rows), y.counts())
@@ -111,7 +111,7 @@ def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> tuple
         raise DataError(
             f"Y holds {y.data[at]} in column {y.indices[at]}; a relevance is 0 or more.", row=int(row_of[at])
         )
-    place = {name: i for i, name in enumerate(ordered)}
+    place = {name: i for i, name in enumerate(sorted_names)}
     rank = np.array([place[name] for name in given], np.int32)
     kept = y.data > 0
     columns, row_of, data = rank[y.indices[kept]], row_of[kept], y.data[kept]
@@ -120,7 +120,7 @@ def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> tuple
     indptr = np.zeros(rows + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     report = ReadReport(rows=rows, no_labels=int((counts == 0).sum()))
-    return checked(Csr(indptr, columns[order], data[order], y.cols), "Y"), tuple(ordered), report
+    return checked(Csr(indptr, columns[order], data[order], y.cols), "Y"), sorted_names, report
 
 
 def _ids(ids: Iterable[str | int] | None, rows: int) -> tuple[str, ...] | None:
