@@ -215,7 +215,7 @@ def test_settings_come_from_preset_then_config_then_set(run: Run, train_file: Pa
     [
         (["--method", "xr-liner"], "there is no method 'xr-liner'; did you mean 'xr-linear'?"),
         (["--preset", "tial"], "xr-linear has no preset 'tial'; did you mean 'tail'?"),
-        (["--set", "linear.treshold=1"], "there is no setting 'linear.treshold'; did you mean 'threshold'?"),
+        (["--set", "linear.treshold=1"], "there is no setting 'linear.treshold'; did you mean 'linear.threshold'?"),
         (["--set", "linear.cp=-1"], "linear.cp must be"),
         (["--config", "missing.toml"], "cannot read the config missing.toml"),
         (["--valid", "missing.jsonl"], "missing.jsonl: there is no such file."),

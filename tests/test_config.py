@@ -112,11 +112,11 @@ def test_settings_by_dotted_name(path, value, expected):
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("inner.widht", 3, "did you mean 'width'"),
-        ("iner.width", 3, "did you mean 'inner'"),
-        ("qqq", 3, "Allowed: inner, name, on, sizes"),
-        ("inner.width.more", 3, "single setting and has no part 'more'"),
-        ("inner", 3, "is a group of settings; name one: width, share, norm, kind"),
+        ("inner.widht", 3, "did you mean 'inner.width'"),
+        ("iner.width", 3, "did you mean 'inner.width'"),
+        ("qqq", 3, "Settings are: "),
+        ("inner.width.more", 3, "did you mean 'inner.width'"),
+        ("inner", 3, "is a group of settings; name one of: inner.kind, inner.norm, inner.share, inner.width"),
         ("", 3, "there is no setting ''"),
         (".", 3, "there is no setting '.'"),
         ("inner.", 3, "there is no setting 'inner.'"),
@@ -276,3 +276,17 @@ def test_every_recipe_survives_its_manifest(name):
         assert row.allowed
     for preset in METHODS[name].presets:
         assert isinstance(resolve(name, preset=preset), Recipe)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("threshold", "linear.threshold"), ("linear.treshold", "linear.threshold")]
+)
+def test_a_setting_without_its_group_is_found(wrong, right):
+    with pytest.raises(lw.ConfigError, match=f"did you mean '{right}'"):
+        resolve("xr-linear", settings={wrong: 1})
+
+
+def test_dotted_keys_in_a_table_are_settings():
+    table = {"linear.threshold": 0.3, "search": {"beam": 4}}
+    recipe = resolve("xr-linear", config=table)
+    assert (recipe.linear.threshold, recipe.search.beam) == (0.3, 4)

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import labelwood as lw
 import reference_tfidf as twin
+from cases import cases
 from labelwood import config as configs
 from labelwood.data.dataset import Texts
 from labelwood.features import TOKENISER_VERSION, Tfidf, TfidfConfig
@@ -125,7 +126,7 @@ alphabet = st.one_of(
 documents = st.lists(st.text(alphabet, max_size=90), min_size=1, max_size=8)
 
 
-@settings(max_examples=300, deadline=None)
+@cases(2000)
 @given(st.text(st.characters(max_codepoint=0x2FF, exclude_categories=["Mn", "Cs"]), max_size=300))
 def test_tokens_equal_pythons_regular_expression(text):
     assert tokens(text, RAW) == sorted(set(re.findall(r"\w+", text)))
@@ -148,7 +149,7 @@ options = st.builds(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@cases(2000)
 @given(documents, options, st.integers(1, 3))
 def test_equals_the_twin(texts, config, threads):
     names, idf = twin.vocabulary(texts, config)
@@ -343,7 +344,7 @@ def test_damaged_tensors_are_model_file_errors(damage):
         Tfidf.from_tensors(ALL, tensors)
 
 
-@settings(max_examples=300, deadline=None)
+@cases(2000)
 @given(st.binary(max_size=200), st.lists(st.integers(-3, 210), max_size=6), st.booleans())
 def test_damaged_arenas_never_crash(data, offsets, sort):
     offsets = sorted(offsets) if sort else offsets
@@ -363,7 +364,7 @@ def test_strings_are_packed_exactly():
     assert list(Texts.from_strings(iter(rows[:7]))) == rows[:7]
 
 
-@settings(max_examples=300, deadline=None)
+@cases(2000)
 @given(st.lists(st.text(max_size=50), max_size=5))
 def test_packing_round_trip(rows):
     assert list(Texts.from_strings(rows)) == rows

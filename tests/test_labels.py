@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from cases import cases
 from labelwood.labels import LabelFeatureConfig, binary, pifa
 from labelwood.sparse import Features, as_csr
 from toy import random_features, random_labels
@@ -33,7 +34,7 @@ def test_row_l2_weighting_divides_by_the_root_of_the_label_count():
     assert binary(y, "row-l2").data.tolist() == [0.5, 0.5, 0.5, 0.5, 1.0]
 
 
-@settings(max_examples=2000, deadline=None)
+@cases(2000)
 @given(
     seed=st.integers(0, 2**32),
     rows=st.integers(1, 9),

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import labelwood as lw
 import reference
+from cases import cases
 from labelwood.linear import (
     COMBINERS,
     LOSSES,
@@ -52,7 +53,7 @@ def random_level(rng, labels):
     return np.array([0, *cuts, labels], np.int64)
 
 
-@settings(max_examples=2000, deadline=None)
+@cases(2000)
 @given(
     seed=st.integers(0, 2**32),
     rows=st.integers(2, 10),
@@ -183,7 +184,7 @@ def test_relevance_norms(norm, expected):
     assert relevance(y, LinearConfig()).data.tolist() == [1, 1, 1]
 
 
-@settings(max_examples=2000, deadline=None)
+@cases(2000)
 @given(
     seed=st.integers(0, 2**32),
     rows=st.integers(1, 5),
@@ -264,3 +265,8 @@ def test_broken_chunks_are_refused():
     unsorted = {**sound, "rows": np.array([0, 2, 1, 0, 1, 2], np.int32)}
     with pytest.raises(lw.ModelFileError, match="sorted"):
         LinearLevel.from_tensors(level.child_ptr, unsorted, 3, 0)
+
+
+def test_alpha_and_lambda_do_not_mix_with_costs():
+    with pytest.raises(lw.ConfigError, match="not both"):
+        LinearConfig(alpha=0.5, lam=0.5, cp=3.0).costs(0, 1)

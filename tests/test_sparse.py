@@ -6,11 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import labelwood as lw
+from cases import cases
 from labelwood.sparse import Csr, Features, as_csr, as_dense, as_features
 
 DENSE = np.array([[0, 2, 0], [1, 0, 3], [0, 0, 0]], np.float32)
@@ -92,7 +93,7 @@ def test_transpose_and_take_match_numpy():
 small = st.integers(-3, 6)
 
 
-@settings(max_examples=2000, deadline=None)
+@cases(2000)
 @given(
     ptr=st.lists(small, min_size=0, max_size=5),
     idx=st.lists(small, max_size=6),

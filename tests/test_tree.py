@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import labelwood as lw
 import reference
+from cases import cases
 from labelwood import _core
 from labelwood.sparse import Features, as_csr
 from labelwood.tree import Tree, TreeConfig, _shares, build, level_sizes, up
@@ -56,7 +57,7 @@ def split(z: Features, parts: int, kway: bool, seed: int, max_iter: int, threads
     return [order[a:b].tolist() for a, b in pairwise(ptr)]
 
 
-@settings(max_examples=2000, deadline=None)
+@cases(2000)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(1, 14),

@@ -17,6 +17,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Hashable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast
@@ -96,23 +97,25 @@ def with_settings(config: C, changes: Mapping[str, object]) -> C:
     """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
     if not isinstance(changes, Mapping):
         raise ConfigError(f"settings must be a table of dotted names and values, but are {_show(changes)}.")
-    for path, value in changes.items():
-        config = _with(config, str(path).split("."), value, str(path))
+    known = set(_leaves(config))
+    for key, value in changes.items():
+        path = str(key)
+        if path not in known:
+            raise ConfigError(_unknown(path, known))
+        config = _with(config, path.split("."), value, path)
     return config
 
 
 def merge(config: C, mapping: object, where: str = "") -> C:
-    """A copy with a nested table of settings laid over it; sections not named keep their values."""
+    """A copy with a table of settings laid over it, nested or dotted; what is not named keeps its value."""
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
     for key, value in mapping.items():
-        name = str(key)
-        current = getattr(config, name, None) if name in _hints(type(config)) else None
-        if dataclasses.is_dataclass(current):
-            inner = merge(current, value, _join(where, name))
-            config = dataclasses.replace(cast(Any, config), **{name: inner})
+        path = _join(where, key)
+        if any(leaf.startswith(f"{path}.") for leaf in _leaves(config)):
+            config = merge(config, value, path)
         else:
-            config = _with(config, [name], value, _join(where, name))
+            config = with_settings(config, {path: value})
     return config
 
 
@@ -164,22 +167,37 @@ def parse_value(text: str) -> object:
     return table["v"] if len(table) == 1 else text
 
 
+def _leaves(config: object, where: str = "") -> Iterator[str]:
+    """The dotted name of every setting."""
+    for field in dataclasses.fields(cast(Any, config)):
+        value, path = getattr(config, field.name), _join(where, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _leaves(value, path)
+        else:
+            yield path
+
+
+def _unknown(path: str, known: set[str]) -> str:
+    """What to say of a setting that is not there: the nearest by its whole name, else by its last part."""
+    path = path[:200]
+    group = sorted(leaf for leaf in known if leaf.startswith(f"{path}."))
+    if group:
+        return f"{path!r} is a group of settings; name one of: {', '.join(group)}."
+    last = {leaf.rpartition(".")[2]: leaf for leaf in sorted(known)}
+    close = get_close_matches(path, known, n=1) or get_close_matches(path.rpartition(".")[2], last, n=1)
+    hint = f"; did you mean {last.get(close[0], close[0])!r}?" if close else "."
+    return f"there is no setting {path!r}{hint} Settings are: {', '.join(sorted(known - {'method'}))}."
+
+
 def _with(config: C, path: list[str], value: object, whole: str) -> C:
-    cls, key = type(config), path[0]
-    hints = _hints(cls)
-    if key not in hints:
-        raise ConfigError(f"there is no setting {whole[:200]!r}; {nearest(key[:200], hints)}")
-    current = getattr(config, key)
-    if len(path) > 1:
-        if not dataclasses.is_dataclass(current):
-            raise ConfigError(f"{whole[:200]!r}: {key!r} is a single setting and has no part {path[1][:200]!r}.")
-        new: object = _with(current, path[1:], value, whole)
-    elif dataclasses.is_dataclass(current):
-        raise ConfigError(f"{whole[:200]!r} is a group of settings; name one: {', '.join(_hints(type(current)))}.")
+    """A copy with one setting, which is known to be there, changed."""
+    key, rest = path[0], path[1:]
+    if rest:
+        new: object = _with(getattr(config, key), rest, value, whole)
     else:
-        meta = _meta(cls, key)
+        meta = _meta(type(config), key)
         plain = not isinstance(value, str) or value in (meta.get("choices") or ())  # the choice "none" is a word
-        new = _coerce(hints[key], value if plain else parse_value(cast(str, value)), whole, meta)
+        new = _coerce(_hints(type(config))[key], value if plain else parse_value(cast(str, value)), whole, meta)
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 

@@ -6,7 +6,6 @@ Bytes are hashed in blocks on all cores, and the list of block digests is what g
 from __future__ import annotations
 
 import hashlib
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import limits, plain
 from .errors import ConfigError
+from .threads import available
 
 Chunk = bytes | memoryview  # a memoryview is of bytes (format "B")
 
@@ -44,7 +44,7 @@ def digest_blocks(chunks: Sequence[Chunk], block: int = limits.DIGEST_BLOCK) -> 
         return found.hexdigest()
 
     count = -(-total // block)
-    threads = min(count, os.cpu_count() or 1)
+    threads = min(count, available())
     if threads <= 1:
         return tuple(one(i) for i in range(count))
     with ThreadPoolExecutor(threads) as pool:

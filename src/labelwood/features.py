@@ -7,7 +7,7 @@ Features are numbered by document frequency, falling, ties by the term's bytes: 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -19,9 +19,9 @@ from . import _core, limits
 from .config import setting
 from .data.dataset import Texts
 from .errors import ConfigError, DataError, ModelFileError
+from .progress import Tick
 from .sparse import Csr
 
-Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 TOKENISER_VERSION: int = _core.TOKENISER_VERSION
 _IDF = ("none", "plain", "smooth")  # positions are the native codes
 
@@ -86,7 +86,7 @@ class Tfidf:
 
     @staticmethod
     def fit(
-        texts: Texts, config: TfidfConfig | None = None, *, threads: int, progress: Progress | None = None
+        texts: Texts, config: TfidfConfig | None = None, *, threads: int, progress: Tick | None = None
     ) -> tuple[Tfidf, Csr]:
         """The vocabulary of the texts and their matrix X (n, size), from one pass over the text."""
         config = TfidfConfig() if config is None else config
@@ -99,7 +99,7 @@ class Tfidf:
             raise DataError(_no_terms(len(texts), distinct, config))
         return Tfidf(config, *terms), Csr(*parts, len(terms[2]))
 
-    def transform(self, texts: Texts, *, threads: int, progress: Progress | None = None) -> Csr:
+    def transform(self, texts: Texts, *, threads: int, progress: Tick | None = None) -> Csr:
         """X (n, size). A document without known terms is a row without entries."""
         _check(texts, threads)
         try:

@@ -8,15 +8,13 @@ less about each (what the PECOS code does).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 
 from . import _core
 from .config import setting
+from .progress import Tick
 from .sparse import Csr, Features
-
-Progress = Callable[[int, int], object] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +29,7 @@ class LabelFeatureConfig:
     top: int | None = setting(None, "keep only this many largest entries per label, so that Z stays bounded", low=1)
 
 
-def pifa(y: Csr, x: Features, config: LabelFeatureConfig, threads: int, progress: Progress = None) -> Features:
+def pifa(y: Csr, x: Features, config: LabelFeatureConfig, threads: int, progress: Tick | None = None) -> Features:
     """Z (L, D) for Y (n, L), X (n, D); rows of unit length, a label without positives gets a zero row."""
     yt = binary(y, config.weighting).transpose()
     y_ptr, y_idx, y_val, n = yt.parts

@@ -7,7 +7,7 @@ from typing import Final
 MAX_INDEX: Final = 2**31 - 1  # rows, labels, features: indices are int32
 MAX_K: Final = 10_000  # labels returned for one document
 MAX_BEAM: Final = 10_000  # tree nodes kept at each level of a search
-MAX_VALUE: Final = 10**15  # |entry| of a matrix, a relevance: squares and sums stay within float32
+MAX_VALUE: Final = 10**15  # absolute value of a matrix entry or relevance: squares and sums stay within float32
 MAX_THREADS: Final = 1024  # asked for by one call
 MAX_LEVELS: Final = 64  # depth of a label tree
 MAX_CHILDREN: Final = 2**16  # children of one tree node: chunk-local columns are u16

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from . import _core, limits
 from .config import PerLevel, at, setting
 from .errors import ConfigError, ModelFileError
-from .labels import Progress
+from .progress import Tick
 from .sparse import Csr, Features
 
 LOSSES = ("squared-hinge", "hinge", "logistic")
@@ -56,6 +56,8 @@ class LinearConfig:
             raise ConfigError("linear.alpha and linear.lam go together; give both, or cp and cn instead.")
         if self.alpha is None or self.lam is None:
             return cp, cn
+        if (self.cp, self.cn) != (1.0, 1.0):
+            raise ConfigError("linear.alpha and linear.lam stand for cp and cn; give one pair or the other, not both.")
         alpha, lam = at(self.alpha, level, levels, "linear.alpha"), at(self.lam, level, levels, "linear.lam")
         if not (1e-6 <= 1 / lam <= 1e6 and 1e-6 <= alpha / lam <= 1e6):
             raise ConfigError(
@@ -188,7 +190,7 @@ def train_level(
     *,
     place: Place,
     threads: int,
-    progress: Progress = None,
+    progress: Tick | None = None,
 ) -> LinearLevel:
     """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1})."""
     t, depth = place.level, place.levels
@@ -225,7 +227,7 @@ class Search:
 
 
 def search(
-    x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Progress = None
+    x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Tick | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
     config, depth = what.config, what.depth

@@ -20,6 +20,7 @@ from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
 from .recipes import Recipe, from_plain
 from .sparse import Features, as_features
+from .threads import workers
 from .tree import Tree
 
 Predictions = list[list[tuple[str, float]]]
@@ -60,14 +61,14 @@ class Model:
         progress: Progress | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
         """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
-        workers = _threads(threads)
+        count = workers(threads)
         progress = progress or Silent()
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= limits.MAX_K:
             raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
-        x = self._features(texts, X, workers, progress)
+        x = self._features(texts, X, count, progress)
         with progress.stage("predicting", x.rows, "docs") as tick:
             what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.names)), self.tree.leaves)
-            ids, scores = search(x, self.levels, what, threads=workers, progress=tick)
+            ids, scores = search(x, self.levels, what, threads=count, progress=tick)
         return self._append_unseen(ids, scores)
 
     def predict_data(
@@ -215,12 +216,6 @@ def _read_labels(tensors: dict[str, NDArray[Any]], expected: object) -> tuple[tu
     if len(set(names)) != n:
         raise ModelFileError("two labels have the same name.")
     return names, counts
-
-
-def _threads(threads: int) -> int:
-    from .train import Run
-
-    return Run(threads=threads).workers
 
 
 def as_dataset(

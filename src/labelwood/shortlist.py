@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import PerLevel, setting
-from .sparse import Csr
+from .sparse import Csr, pointers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,16 +38,12 @@ def from_ids(ids: NDArray[np.int32], cols: int) -> Csr:
     ordered = np.sort(ids, axis=1)
     kept = ordered >= 0
     kept[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    indptr = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(kept.sum(axis=1), out=indptr[1:])
     flat = ordered[kept]
-    return Csr(indptr, flat, np.ones(len(flat), np.float32), cols)
+    return Csr(pointers(kept.sum(axis=1)), flat, np.ones(len(flat), np.float32), cols)
 
 
 def union(a: Csr, b: Csr) -> Csr:
     """Entries of either, as a 0/1 matrix."""
-    rows = np.concatenate([np.repeat(np.arange(m.rows), m.counts()) for m in (a, b)])
-    keys = np.unique(rows * a.cols + np.concatenate([a.indices, b.indices]))
-    indptr = np.zeros(a.rows + 1, np.int64)
-    np.cumsum(np.bincount(keys // a.cols, minlength=a.rows), out=indptr[1:])
+    keys = np.unique(np.concatenate([m.row_of() * m.cols + m.indices for m in (a, b)]))
+    indptr = pointers(np.bincount(keys // a.cols, minlength=a.rows))
     return Csr(indptr, (keys % a.cols).astype(np.int32), np.ones(len(keys), np.float32), a.cols)

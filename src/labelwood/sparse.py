@@ -8,7 +8,6 @@ seen only here.
 from __future__ import annotations
 
 import dataclasses
-import os
 import warnings
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import _core, limits
 from .errors import DataError
+from .threads import available
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,11 +54,19 @@ class Csr:
         part = slice(self.indptr[i], self.indptr[i + 1])
         return self.indices[part], self.data[part]
 
+    def row_of(self) -> NDArray[np.int64]:
+        """(nnz,) the row of each stored entry."""
+        return np.repeat(np.arange(self.rows), self.counts())
+
+    def keep(self, mask: NDArray[np.bool_]) -> Csr:
+        """Only the entries where `mask` (nnz,) holds."""
+        counts = np.bincount(self.row_of()[mask], minlength=self.rows)
+        return Csr(pointers(counts), self.indices[mask], self.data[mask], self.cols)
+
     def take(self, rows: NDArray[np.integer[Any]]) -> Csr:
         """The named rows, in that order."""
         counts = self.counts()[rows]
-        indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(counts, out=indptr[1:])
+        indptr = pointers(counts)
         where = np.repeat(self.indptr[:-1][rows] - indptr[:-1], counts) + np.arange(indptr[-1])
         return Csr(indptr, self.indices[where], self.data[where], self.cols)
 
@@ -70,12 +78,9 @@ class Csr:
 
     def transpose(self) -> Csr:
         """(cols, rows), entries of a row in ascending order."""
-        counts = np.bincount(self.indices, minlength=self.cols)
-        indptr = np.zeros(self.cols + 1, np.int64)
-        np.cumsum(counts, out=indptr[1:])
+        indptr = pointers(np.bincount(self.indices, minlength=self.cols))
         order = np.argsort(self.indices, kind="stable")
-        rows = np.repeat(np.arange(self.rows, dtype=np.int32), self.counts())
-        return Csr(indptr, rows[order], self.data[order], self.rows)
+        return Csr(indptr, self.row_of().astype(np.int32)[order], self.data[order], self.rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,6 +126,11 @@ class Features:
             None if self.sparse is None else self.sparse.take(rows),
             None if self.dense is None else np.ascontiguousarray(self.dense[rows]),
         )
+
+
+def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """(rows + 1,) where each row starts and ends, from the number of entries of each row."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
 
 
 def empty(rows: int, cols: int) -> Csr:
@@ -200,7 +210,7 @@ def checked(matrix: Csr, name: str) -> Csr:
 
 
 def _fault(matrix: Csr) -> tuple[str, int, int]:
-    return _core.validate(*matrix.parts, largest=limits.MAX_VALUE, threads=os.cpu_count() or 1)
+    return _core.validate(*matrix.parts, largest=limits.MAX_VALUE, threads=available())
 
 
 def _from_scipy(matrix: Any, name: str) -> Csr:
@@ -262,8 +272,7 @@ def _tidy(matrix: Csr, name: str) -> Csr:
 
 def _from_dense(array: NDArray[np.float32]) -> Csr:
     rows, columns = np.nonzero(array)
-    indptr = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=len(array)), out=indptr[1:])
+    indptr = pointers(np.bincount(rows, minlength=len(array)))
     return Csr(indptr, columns.astype(np.int32), array[rows, columns], int(array.shape[1]))
 
 

@@ -8,7 +8,7 @@ come from the predictions of those above it.
 from __future__ import annotations
 
 import dataclasses
-import os
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import limits
 from .config import at, check_levels, to_dict
 from .data import Dataset
 from .errors import ConfigError, DataError
@@ -28,6 +27,7 @@ from .progress import Progress, Silent
 from .recipes import Recipe
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features
+from .threads import workers
 from .tree import Tree, build, up
 from .workspace import Workspace, digest_arrays, digest_plain
 
@@ -43,18 +43,11 @@ class Run:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.threads, int | np.integer) and not isinstance(self.threads, bool)
-        if not whole or not 0 <= self.threads <= limits.MAX_THREADS:
-            raise ConfigError(f"threads must be 1..{limits.MAX_THREADS}, or 0 for all cores, but is {self.threads!r}.")
+        workers(self.threads)  # refuses nonsense before any work
 
     @property
     def workers(self) -> int:
-        return int(self.threads) or available_threads()
-
-
-def available_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return workers(self.threads)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,8 +88,26 @@ def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
 
 def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Model:
     problem = prepare(data)
+    _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
-    return _Trainer(data, problem, recipe, run, space).train()
+    try:
+        return _Trainer(data, problem, recipe, run, space).train()
+    except (ConfigError, DataError):
+        space.remove()  # what was asked for cannot be trained: there is nothing to resume
+        raise
+
+
+def _check_relevance(y: Csr, recipe: Recipe) -> None:
+    """Say so when relevances are not used, or are asked for and missing."""
+    plain, given = bool((y.data == 1).all()), recipe.linear.relevance == "given"
+    if not plain and not given:
+        warnings.warn(
+            f"the labels carry relevances, which linear.relevance = {recipe.linear.relevance!r} ignores; "
+            "use them with linear.relevance = 'given'.",
+            stacklevel=4,
+        )
+    if plain and given:
+        warnings.warn("linear.relevance is 'given', but every relevance is 1; did you mean 'induce'?", stacklevel=4)
 
 
 def prepare(data: Dataset) -> Problem:
@@ -129,13 +140,9 @@ def _data_key(data: Dataset, y: Csr) -> str:
 def _positive(y: Csr) -> Csr:
     """Drop explicit zeros; refuse negative relevances."""
     if (y.data < 0).any():
-        row = int(np.searchsorted(y.indptr, np.flatnonzero(y.data < 0)[0], side="right")) - 1
+        row = int(y.row_of()[np.argmax(y.data < 0)])
         raise DataError("a label's relevance is negative; relevances must be positive.", row=row, field="relevance")
-    if (keep := y.data > 0).all():
-        return y
-    counts = np.add.reduceat(np.append(keep, False), y.indptr[:-1]) * (y.counts() > 0)
-    indptr = np.concatenate(([0], np.cumsum(counts)))
-    return Csr(indptr.astype(np.int64), y.indices[keep], y.data[keep], y.cols)
+    return y if (y.data > 0).all() else y.keep(y.data > 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from . import _core, limits
 from .config import setting
 from .errors import ConfigError, ModelFileError
-from .labels import Progress
-from .sparse import Csr, Features
+from .progress import Tick
+from .sparse import Csr, Features, pointers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +140,7 @@ def build(
     tree: int = 0,
     *,
     threads: int,
-    progress: Progress = None,
+    progress: Tick | None = None,
 ) -> Tree:
     """Cluster the labels: row i of Z stands for labels[i]. `tree` numbers the trees of an ensemble."""
     sizes = level_sizes(len(labels), config)
@@ -154,7 +154,7 @@ def build(
         members, node_ptr = _core.split(
             *z.parts, members, node_ptr, parts, config.split == "kway", config.max_iter, seed, tree, threads, progress
         )
-        child_ptrs.append(np.concatenate(([0], np.cumsum(parts, dtype=np.int64))))
+        child_ptrs.append(pointers(parts))
     child_ptrs.append(node_ptr)
     if max(int(np.diff(p).max()) for p in child_ptrs) > limits.MAX_CHILDREN:
         raise ConfigError(
@@ -182,8 +182,7 @@ def _shares(widths: NDArray[np.int64], total: int) -> NDArray[np.int32]:
 def up(y: Csr, tree: Tree, level: int) -> Csr:
     """Y·C: the labels (n, L) summed over the clusters of `level` (n, K_t), eq. 5-6; columns sorted."""
     node = tree.labels_to_nodes(level, y.cols)
-    rows = np.repeat(np.arange(y.rows), y.counts())
-    columns = node[y.indices]
+    rows, columns = y.row_of(), node[y.indices]
     inside = columns >= 0
     rows, columns, values = rows[inside], columns[inside], y.data[inside]
     order = np.lexsort((columns, rows))
@@ -192,6 +191,5 @@ def up(y: Csr, tree: Tree, level: int) -> Csr:
     first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(values, starts) if len(starts) else values
-    indptr = np.zeros(y.rows + 1, np.int64)
-    np.cumsum(np.bincount(rows[starts], minlength=y.rows), out=indptr[1:])
+    indptr = pointers(np.bincount(rows[starts], minlength=y.rows))
     return Csr(indptr, columns[starts].astype(np.int32), sums.astype(np.float32), tree.size(level))
