@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .data import Dataset, ReadOptions
+from .data import Dataset, Labels, ReadOptions, read_label_texts, with_label_texts
+from .errors import ConfigError
 from .model import Model, as_dataset, load
 from .progress import Progress, Silent
 from .recipes import resolve
@@ -18,10 +19,11 @@ __all__ = ["load", "train"]
 
 def train(
     data: str | Path | Dataset | Sequence[str] | None = None,
-    labels: Sequence[Sequence[str | int]] | object = None,
+    labels: Labels | None = None,
     *,
     X: object = None,
     relevance: Iterable[Sequence[float]] | None = None,
+    label_texts: Mapping[str, str] | str | Path | None = None,
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
@@ -32,6 +34,7 @@ def train(
     progress: Progress | None = None,
     work: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = False,
 ) -> Model:
     """Train a model.
 
@@ -39,12 +42,18 @@ def train(
     labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
     X         features instead of text: sparse, dense, or a (sparse, dense) pair
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
+    label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
+              in the model for people to read, not used in training
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
-    work      a folder that keeps finished stages; with `resume=True` an interrupted run goes on from there
+    work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
+              with `overwrite=True` it starts over
     """
+    if (resume or overwrite) and (work is None or (resume and overwrite)):
+        raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
-    run = Run(
-        threads=threads, progress=progress or Silent(), work=None if work is None else Path(work), resume=resume
-    )  # fmt: skip
+    if label_texts is not None:
+        given = read_label_texts(label_texts) if isinstance(label_texts, str | Path) else label_texts
+        dataset = with_label_texts(dataset, given)
+    run = Run(threads, progress or Silent(), None if work is None else Path(work), resume, overwrite)
     return run_recipe(dataset, recipe, run)

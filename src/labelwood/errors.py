@@ -71,6 +71,11 @@ class MissingExtraError(LabelwoodError):
     """An optional dependency is needed and not installed; the message gives the pip command."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 document, 2,000 documents."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """The tail of a message about an unknown word: the closest allowed one, then all of them."""
     names = sorted(allowed)

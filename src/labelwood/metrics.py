@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from . import limits
 from .bootstrap import Difference, Floats, RowScores, compare, intervals
 from .config import from_dict, setting, to_dict
-from .errors import ConfigError, DataError
+from .errors import ConfigError, DataError, counted, nearest
 from .sparse import Csr, as_csr
 
 __all__ = [
@@ -69,12 +69,21 @@ class MetricsConfig:
         "labels never seen in training: count as misses, or drop them and the rows left without a label",
         choices=("count", "drop"),
     )
-    a: float = setting(0.55, "propensity constant A", low=0, high=10)
-    b: float = setting(1.5, "propensity constant B", above=0, high=1000)
+    propensity: str | None = setting(
+        None, "data set whose usual propensity constants to take, e.g. Amazon-670K; A = 0.55, B = 1.5 for most"
+    )
+    a: float | None = setting(None, "propensity constant A, instead of the usual one", low=0, high=10)
+    b: float | None = setting(None, "propensity constant B, instead of the usual one", above=0, high=1000)
     psndcg: str = setting("xclib", "whose definition of PSnDCG", choices=("xclib", "attentionxml"))
     bootstrap: int = setting(1000, "resamples for the intervals; 0 for none", low=0, high=1_000_000)
     seed: int = setting(0, "of the resamples", low=0, high=limits.MAX_SEED)
     level: float = setting(95.0, "percent of the resamples inside an interval", above=0, high=99.9)
+
+    @property
+    def constants(self) -> tuple[float, float]:
+        """The propensity constants (A, B): as given, else those usual for the data set."""
+        a, b = propensity_constants(self.propensity or "")
+        return a if self.a is None else self.a, b if self.b is None else self.b
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +95,12 @@ class Evaluation:
     counts: dict[str, int]
     config: MetricsConfig
 
+    def __getitem__(self, name: str) -> float:
+        """The value of a metric: evaluation["P@1"]."""
+        if name not in self.values:
+            raise ConfigError(f"{str(name)[:80]!r} was not measured; {nearest(str(name)[:80], self.values)}")
+        return self.values[name]
+
     @property
     def unseen(self) -> str:
         """What was done with labels never seen in training: "count" or "drop"."""
@@ -94,7 +109,8 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         """Plain data: the values as flat keys, then intervals, counts and conventions."""
         spans = {name: list(span) for name, span in self.intervals.items()}
-        config = to_dict(self.config)
+        a, b = self.config.constants
+        config = {**to_dict(self.config), "a": a, "b": b}
         said = {key: config[key] for key in ("unseen", "a", "b", "psndcg", "bootstrap", "seed", "level")}
         return {**self.values, "intervals": spans, "counts": dict(self.counts), **said}
 
@@ -109,10 +125,11 @@ class Evaluation:
         c = self.counts
         if not c["unseen_labels"] and not c["rows_dropped"]:
             return f'Every label was seen in training: unseen="{self.unseen}" concerns no row.'
-        met = f"{c['unseen_labels']} labels never seen in training ({c['unseen_occurrences']} occurrences)"
+        labels, times = counted(c["unseen_labels"], "label"), counted(c["unseen_occurrences"], "occurrence")
+        met, rows = f"Never seen in training: {labels} ({times})", counted(c["rows"], "row")
         if self.unseen == "drop":
-            return f"{met} were dropped, and {c['rows_dropped']} of {c['rows']} rows left without a label."
-        return f"{met} count as misses; {c['rows_only_unseen']} of {c['rows']} rows have no other label."
+            return f"{met}, dropped together with {c['rows_dropped']:,} of {rows} left without a label."
+        return f"{met}, counted as misses; no other label in {c['rows_only_unseen']:,} of {rows}."
 
     def _cell(self, name: str) -> str:
         span = self.intervals.get(name)
@@ -183,7 +200,7 @@ class _Case:
         counts, truth = _checked_counts(label_counts), as_csr(truth, "truth")
         ids = _checked_predictions(predicted, truth, len(counts), max(config.ks))
         counts = np.concatenate([counts, np.zeros(truth.cols - len(counts))])
-        q = inverse_propensity(counts, n_train, config.a, config.b)
+        q = inverse_propensity(counts, n_train, *config.constants)
         seen = counts > 0
         truth, kept, numbers = _apply_unseen(truth, seen, config.unseen)
         ids[~kept] = -1

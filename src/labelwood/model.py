@@ -5,21 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import limits, store
 from .config import check_levels, from_dict, to_dict
-from .data import Dataset, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
-from .errors import ConfigError, DataError, LabelwoodError, ModelFileError
+from .data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
+from .errors import ConfigError, DataError, LabelwoodError, ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf
 from .linear import LinearLevel, Search, check_features, search
 from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
 from .recipes import Recipe, from_plain
-from .sparse import Features, as_features
+from .sparse import Csr, Features, as_features
 from .threads import workers
 from .tree import Tree
 
@@ -31,7 +31,7 @@ class Model:
     """Made by `labelwood.train` or `labelwood.load`; never changed afterwards, safe to share between threads."""
 
     recipe: Recipe
-    names: tuple[str, ...]  # label id → name
+    labels: tuple[str, ...]  # names; the position is the id that `predict_arrays` returns
     counts: NDArray[np.int64]  # (L,) training documents of each label
     rows: int  # training documents
     tfidf: Tfidf | None  # None: the user brings features
@@ -40,11 +40,12 @@ class Model:
     tree: Tree
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
+    label_texts: tuple[str, ...] = ()  # words for each label, "" where there are none; empty if none were given
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Label names; the position is the id that `predict_arrays` returns."""
-        return self.names
+    def __repr__(self) -> str:
+        sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
+        counts = f"{counted(len(self.labels), 'label')}, {counted(self.rows, 'document')}"
+        return f"<labelwood.Model {self.recipe.method}: {counts}, tree {sizes}>"
 
     def predict(
         self, texts: Sequence[str] | None = None, *, X: object = None, k: int = 5, threads: int = 0
@@ -67,7 +68,7 @@ class Model:
             raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
         x = self._features(texts, X, count, progress)
         with progress.stage("predicting", x.rows, "docs") as tick:
-            what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.names)), self.tree.leaves)
+            what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.labels)), self.tree.leaves)
             ids, scores = search(x, self.levels, what, threads=count, progress=tick)
         return self._append_unseen(ids, scores)
 
@@ -85,12 +86,12 @@ class Model:
     def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Iterator[list[tuple[str, float]]]:
         """The output of `predict_arrays` as (name, score) lists."""
         for row, values in zip(ids.tolist(), scores.tolist(), strict=True):
-            yield [(self.names[i], value) for i, value in zip(row, values, strict=True) if i >= 0]
+            yield [(self.labels[i], value) for i, value in zip(row, values, strict=True) if i >= 0]
 
     def evaluate(
         self,
-        data: str | Path | Dataset | Sequence[str],
-        labels: Sequence[Sequence[str | int]] | None = None,
+        data: str | Path | Dataset | Sequence[str] | None = None,
+        labels: Labels | None = None,
         *,
         X: object = None,
         options: ReadOptions = ReadOptions(),
@@ -98,12 +99,29 @@ class Model:
         threads: int = 0,
         progress: Progress | None = None,
     ) -> Evaluation:
-        """Metrics on held-out data: a file, a Dataset, or texts with their labels."""
+        """Metrics on held-out data: a file, a Dataset, or texts or X with their labels."""
+        held_out = [as_dataset(data, labels, X=X, options=options)]
+        return self.evaluate_blocks(held_out, metrics=metrics, threads=threads, progress=progress)
+
+    def evaluate_blocks(
+        self,
+        blocks: Iterable[Dataset],
+        *,
+        metrics: MetricsConfig = MetricsConfig(),
+        threads: int = 0,
+        progress: Progress | None = None,
+    ) -> Evaluation:
+        """Metrics on all the blocks together; of each, only the predictions and the labels stay in memory."""
         metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
-        held_out = as_dataset(data, labels, X=X, options=options)
-        ids, _ = self.predict_data(held_out, k=max(metrics.ks), threads=threads, progress=progress)
-        truth, _, _ = align_labels(held_out, self.names)
-        return evaluate(ids, truth, self.counts, self.rows, metrics)
+        ids = {name: i for i, name in enumerate(self.labels)}  # grows by labels never seen in training
+        found, truth, labelled = [], [], False
+        for block in blocks:
+            labelled = labelled or block.labels is not None
+            truth.append(align_labels(block, ids))
+            found.append(self.predict_data(block, k=max(metrics.ks), threads=threads, progress=progress)[0])
+        if not labelled:
+            raise DataError("the data has no labels; evaluation needs them.")
+        return evaluate(np.concatenate(found), _stacked(truth, len(ids)), self.counts, self.rows, metrics)
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
@@ -111,7 +129,7 @@ class Model:
             "recipe": to_dict(self.recipe),
             "data": self.data_key,
             "rows": self.rows,
-            "labels": len(self.names),
+            "labels": len(self.labels),
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
@@ -154,8 +172,12 @@ class Model:
         return ids, scores
 
     def _label_tensors(self) -> dict[str, NDArray[Any]]:
-        names = Texts.from_strings(self.names)
-        return {"names": names.arena, "offsets": names.offsets, "counts": self.counts}
+        names = Texts.from_strings(self.labels)
+        tensors: dict[str, NDArray[Any]] = {"names": names.arena, "offsets": names.offsets, "counts": self.counts}
+        if self.label_texts:
+            texts = Texts.from_strings(self.label_texts)
+            tensors |= {"texts": texts.arena, "text_offsets": texts.offsets}
+        return tensors
 
 
 def load(folder: str | Path) -> Model:
@@ -171,9 +193,9 @@ def load(folder: str | Path) -> Model:
 
 def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]) -> Model:
     recipe = from_plain(meta["recipe"])
-    names, counts = _read_labels(parts["labels"], meta["labels"])
+    labels, counts, texts = _read_labels(parts["labels"], meta["labels"])
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
-    tree = Tree.from_tensors(parts["tree"], len(names))
+    tree = Tree.from_tensors(parts["tree"], len(labels))
     check_levels(recipe, tree.depth)
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
@@ -191,7 +213,7 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
     data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
-    return Model(recipe, names, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key)
+    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts)
 
 
 def _size(meta: dict[str, Any], key: str) -> int:
@@ -201,26 +223,43 @@ def _size(meta: dict[str, Any], key: str) -> int:
     return value
 
 
-def _read_labels(tensors: dict[str, NDArray[Any]], expected: object) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    arena, offsets, counts = tensors["names"], tensors["offsets"], tensors["counts"]
-    kinds = arena.dtype == np.uint8 and offsets.dtype == counts.dtype == np.int64
-    n = len(offsets) - 1
-    if not kinds or n != expected or counts.shape != (n,) or (counts < 0).any():
-        raise ModelFileError("the label names do not fit the model.")
-    if n < 0 or offsets[0] != 0 or offsets[-1] != len(arena) or (np.diff(offsets) < 0).any():
-        raise ModelFileError("the label names' offsets are out of order.")
-    try:
-        names = tuple(Texts(arena, offsets))
-    except UnicodeDecodeError as error:
-        raise ModelFileError("a label name is not valid UTF-8.") from error
-    if len(set(names)) != n:
+def _read_labels(
+    tensors: dict[str, NDArray[Any]], expected: object
+) -> tuple[tuple[str, ...], NDArray[np.int64], tuple[str, ...]]:
+    """Names, counts and texts of the labels."""
+    counts = tensors["counts"]
+    names = _read_strings(tensors["names"], tensors["offsets"], expected, "label names")
+    if counts.dtype != np.int64 or counts.shape != (len(names),) or (counts < 0).any():
+        raise ModelFileError("the label counts do not fit the model.")
+    if len(set(names)) != len(names):
         raise ModelFileError("two labels have the same name.")
-    return names, counts
+    texts: tuple[str, ...] = ()
+    if not tensors.keys().isdisjoint({"texts", "text_offsets"}):
+        texts = _read_strings(tensors["texts"], tensors["text_offsets"], expected, "label texts")
+    return names, counts, texts
+
+
+def _read_strings(arena: NDArray[Any], offsets: NDArray[Any], expected: object, what: str) -> tuple[str, ...]:
+    if arena.dtype != np.uint8 or offsets.dtype != np.int64 or len(offsets) - 1 != expected:
+        raise ModelFileError(f"the {what} do not fit the model.")
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(arena) or (np.diff(offsets) < 0).any():
+        raise ModelFileError(f"the offsets of the {what} are out of order.")
+    try:
+        return tuple(Texts(arena, offsets))
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"one of the {what} is not valid UTF-8.") from error
+
+
+def _stacked(parts: list[Csr], cols: int) -> Csr:
+    """One below the other."""
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.counts() for part in parts]))])
+    indices, data = np.concatenate([part.indices for part in parts]), np.concatenate([part.data for part in parts])
+    return Csr(indptr, indices, data, cols)
 
 
 def as_dataset(
     data: str | Path | Dataset | Sequence[str] | None,
-    labels: Any = None,
+    labels: Labels | None = None,
     *,
     X: object = None,
     relevance: Iterable[Sequence[float]] | None = None,
@@ -239,4 +278,4 @@ def as_dataset(
         return read(data, options)
     if data is None:
         raise ConfigError("give texts, a path, or X=features.")
-    return from_lists(data, labels, relevance=relevance)
+    return from_lists(data, cast(Any, labels), relevance=relevance)

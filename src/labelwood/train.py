@@ -161,7 +161,7 @@ class _Trainer:
         check_levels(self.recipe, tree.depth)
         return Model(
             recipe=self.recipe,
-            names=self.problem.names,
+            labels=self.problem.names,
             counts=self.problem.counts,
             rows=self.problem.y.rows,
             tfidf=tfidf,
@@ -170,6 +170,7 @@ class _Trainer:
             tree=tree,
             levels=self.levels(x, tree, tree_key),
             data_key=self.problem.data_key,
+            label_texts=self.data.label_texts,
         )
 
     def features(self) -> tuple[Tfidf | None, Features, str]:

@@ -28,7 +28,17 @@ from . import disk, limits, plain, store, tensorfile
 from .digests import digest_arrays, digest_plain
 from .errors import ConfigError, ModelFileError, StorageError
 
-__all__ = ["Stage", "Workspace", "differences", "digest_arrays", "digest_plain", "started", "work_folder"]
+__all__ = [
+    "Stage",
+    "Workspace",
+    "differences",
+    "digest_arrays",
+    "digest_plain",
+    "has_stages",
+    "leftover",
+    "started",
+    "work_folder",
+]
 
 STAGE_SCHEMA = 1  # to be raised when stages of the same release line change their bits or their layout
 RUN, LOCK = "run.json", "lock"
@@ -47,6 +57,19 @@ def work_folder(model: Path) -> Path:
 def started(folder: Path) -> bool:
     """Is there a run that was not finished, or was finished and kept?"""
     return os.path.lexists(disk.as_path(folder) / RUN)
+
+
+def has_stages(folder: Path) -> bool:
+    """Is there a finished stage to continue from?"""
+    return any(STAGE_FOLDER.fullmatch(name) and store.exists(folder / name) for name in disk.names(folder))
+
+
+def leftover(folder: Path) -> ConfigError:
+    """What to say where neither continuing nor starting over was asked for."""
+    return ConfigError(
+        f"a run is kept in {folder}; continue or reuse it with resume (--resume), "
+        "or start over with overwrite (--overwrite)."
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,9 +173,7 @@ class Workspace:
         if started and resume:
             _check_same_run(folder / RUN, run)
         elif started and not overwrite:
-            raise ConfigError(
-                f"an unfinished run is in {folder}; continue it with --resume, or start over with --overwrite."
-            )
+            raise leftover(folder)
         else:
             _clear(folder)
         disk.publish(folder / RUN, [plain.dump(run)])
@@ -189,21 +210,23 @@ def _check_same_run(path: Path, run: dict[str, Any]) -> None:
         # Harmless: every stage carries the digest of its own inputs.
         warnings.warn(f"{path.name} is missing or damaged and is written again: {error}", stacklevel=4)
         return
-    for field, old, new in differences(before, run):
+    for change in differences(before, run):
         raise ConfigError(
-            f"cannot resume {path.parent}: {field} was {old} but is {new} now; "
-            "give what the run was started with, or start over with --overwrite."
+            f"cannot resume {path.parent}: {change}; "
+            "give what the run was started with, or start over with overwrite (--overwrite)."
         )
 
 
-def differences(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where two runs differ: the dotted name of the field and both values, as text."""
+def differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
+    """Where two runs differ: the dotted name of the field and both values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             name = f"{where}.{key}".removeprefix(".").removeprefix("run.")
             yield from differences(old.get(key, _ABSENT), new.get(key, _ABSENT), name)
     elif old != new or type(old) is not type(new):
-        yield where or "the run", _show(old), _show(new)
+        digests = where == "data" and isinstance(old, str) and isinstance(new, str)  # they tell nothing
+        change = f"{where or 'the run'} was {_show(old)} but is {_show(new)} now"
+        yield "the training data is not the same" if digests else change
 
 
 _ABSENT = object()

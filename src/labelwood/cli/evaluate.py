@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ..data import ReadOptions
+from ..data import ReadOptions, stream
 from ..metrics import MetricsConfig
 from ..model import load
 from ..progress import Terminal
 from . import show
-from .files import load_data, name_of, write
+from .files import Tally, check_target, name_of, write
 from .options import DATA_FLAGS, METRIC_FLAGS, ModelFolder, Threads, expand
 
 
@@ -34,11 +34,14 @@ def evaluate(
 
     P, R, nDCG, PSP, PSnDCG, coverage and macro-F1 at k, in percent, with bootstrap intervals.
     """
-    loaded, progress = load(model), Terminal()
-    data = load_data(test, options, progress, "reading data")
-    found = loaded.evaluate(data, metrics=metrics, threads=threads, progress=progress)
+    check_target(json_)
+    loaded, tally = load(model), Tally()
+    with Terminal().stage("predicting", 0, "bytes") as tick:  # block by block: the input may be larger than memory
+        blocks = tally.watch(stream(test, options, need_labels=True, progress=tick))
+        found = loaded.evaluate_blocks(blocks, metrics=metrics, threads=threads)
+    show.bad_lines(name_of(test), tally.report)
     if json_ != "-":
-        show.dataset(name_of(test), data)
+        show.labelled(name_of(test), tally.report, len(tally.names), tally.occurrences)
         show.metrics(found)
     if json_ is not None:
         write(json_, [json.dumps(found.to_json(), indent=2).encode() + b"\n"])

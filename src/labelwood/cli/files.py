@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .. import disk
-from ..data import Dataset, ReadOptions, read
+from ..data import Dataset, ReadOptions, ReadReport, read
 from ..progress import Progress
 from . import show
 
@@ -24,6 +26,47 @@ def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) 
         data = read(path, options, progress=tick)
     show.bad_lines(name_of(path), data.report)
     return data
+
+
+_EXAMPLES = 5
+
+
+class Tally:
+    """Adds up what the blocks of a stream hold: their reports, label names and label occurrences."""
+
+    def __init__(self) -> None:
+        self.report, self.occurrences = ReadReport(), 0
+        self.names: set[str] = set()
+
+    def watch(self, blocks: Iterable[Dataset]) -> Iterator[Dataset]:
+        """The blocks as they are, each counted on its way."""
+        for block in blocks:
+            old, new = self.report, block.report
+            self.report = ReadReport(
+                rows=old.rows + new.rows,
+                skipped=old.skipped + new.skipped,
+                replaced=old.replaced + new.replaced,
+                duplicate_labels=old.duplicate_labels + new.duplicate_labels,
+                no_labels=old.no_labels + (len(block) if block.labels is None else new.no_labels),
+                examples=(*old.examples, *new.examples)[:_EXAMPLES],
+            )
+            self.names.update(block.names)
+            self.occurrences += 0 if block.labels is None else block.labels.nnz
+            yield block
+
+
+def check_target(target: str | None) -> None:
+    """Would `write` be refused? Asked before the work; nothing is written."""
+    if target is None or target == "-":
+        return
+    path = disk.as_path(target)
+    with disk.refusing(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        folder = path.resolve().parent
+        folder.stat()
+        if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def write(target: str | None, chunks: Iterable[bytes]) -> None:

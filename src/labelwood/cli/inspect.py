@@ -8,6 +8,7 @@ import typer
 
 from .. import store
 from ..config import describe
+from ..errors import counted
 from ..model import Model, load
 from ..recipes import METHODS, Method, Recipe, method
 from . import show
@@ -24,11 +25,15 @@ def inspect(model: ModelFolder) -> None:
     unseen = int((loaded.counts == 0).sum())
     show.table(
         [
-            ("trained on", f"{loaded.rows:,} documents"),
-            ("labels", f"{len(loaded.names):,}" + (f", {unseen:,} of them without a training document" * bool(unseen))),
+            ("trained on", counted(loaded.rows, "document")),
+            (
+                "labels",
+                f"{len(loaded.labels):,}" + (f", {unseen:,} of them without a training document" * bool(unseen)),
+            ),
+            *([("label texts", f"for {sum(map(bool, loaded.label_texts)):,} labels")] if loaded.label_texts else []),
             ("features", _features(loaded)),
             ("seed", str(loaded.recipe.seed)),
-            ("size", f"{show.size(manifest.bytes)} in {len(manifest.files)} files"),
+            ("size", f"{show.size(manifest.bytes)} in {counted(len(manifest.files), 'file')}"),
             ("format", f"schema {manifest.schema}"),
         ]
     )
@@ -69,8 +74,8 @@ def verify(model: ModelFolder) -> None:
     Files against their digests, and the parts against each other.
     """
     loaded, manifest = load(model), store.describe(model)
-    files, size = len(manifest.files), show.size(manifest.bytes)
-    show.say(f"{model} is sound: {loaded.recipe.method}, {len(loaded.names):,} labels, {files} files, {size} verified")
+    labels, files = counted(len(loaded.labels), "label"), counted(len(manifest.files), "file")
+    show.say(f"{model} is sound: {loaded.recipe.method}, {labels}, {files}, {show.size(manifest.bytes)} verified")
 
 
 def methods(

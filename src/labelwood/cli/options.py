@@ -37,6 +37,7 @@ DATA_FLAGS = {
 METRIC_FLAGS = {
     "ks": "--ks",
     "unseen": "--unseen",
+    "propensity": "--propensity",
     "a": "--propensity-a",
     "b": "--propensity-b",
     "psndcg": "--psndcg",
@@ -45,11 +46,27 @@ METRIC_FLAGS = {
     "level": "--level",
 }
 
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """Reads a whole number from low to high; wrong usage says the value and what is allowed."""
+
+    def parse(value: Any) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
+            raise typer.BadParameter(f"it must be a whole number from {low} to {high}, but is {str(value)[:80]!r}.")
+        return number
+
+    return parse
+
+
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
 Threads = Annotated[
     int,
     typer.Option(
-        "--threads", metavar="N", min=0, max=limits.MAX_THREADS, show_default=False,
+        "--threads", metavar="N", parser=whole(0, limits.MAX_THREADS), show_default=False,
         help="Threads; the default is all cores. Changes no result.",
     ),
 ]  # fmt: skip

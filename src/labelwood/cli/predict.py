@@ -12,14 +12,12 @@ from typing import Annotated
 import typer
 
 from .. import limits
-from ..data import Dataset, ReadOptions, ReadReport, from_lists, stream
+from ..data import Dataset, ReadOptions, from_lists, stream
 from ..model import Model, load
 from ..progress import Progress, Silent, Terminal
 from . import show
-from .files import name_of, write
-from .options import DATA_FLAGS, ModelFolder, Threads, expand
-
-_EXAMPLES = 5
+from .files import Tally, check_target, name_of, write
+from .options import DATA_FLAGS, ModelFolder, Threads, expand, whole
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
@@ -33,7 +31,9 @@ def predict(
         list[str] | None,
         typer.Option("--text", metavar="TEXT", help="A text itself, instead of INPUT (may be repeated)."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, max=limits.MAX_K, help="Labels for each document.")] = 5,
+    k: Annotated[
+        int, typer.Option("-k", metavar="N", parser=whole(1, limits.MAX_K), help="Labels for each document.")
+    ] = 5,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write here instead of stdout.")
     ] = None,
@@ -43,52 +43,40 @@ def predict(
     """Predict labels, as one line of JSON for each document.
 
     {"id": …, "labels": [{"label": …, "score": …}, …]}, best label first; "id" is the document's id, or else its row
-    number, counted from 0. Labels in INPUT are not read.
+    number, counted from 0. "text" stands after "label" if the model was trained with --label-texts. Labels in INPUT are
+    not read.
     """
     if (source is None) == (not text):
         raise typer.BadParameter("give INPUT or --text, one of the two.")
+    check_target(output)
     loaded = load(model)
     if text:
         write(output, _lines(loaded, [from_lists(text)], k, threads))
         return
     assert source is not None
-    tally = _Tally()
+    tally = Tally()
     on_screen = output in {None, "-"} and sys.stdout.isatty()
     progress: Progress = Silent() if on_screen else Terminal()
     with progress.stage("predicting", 0, "bytes") as tick:
         unlabelled = dataclasses.replace(options, labels=None, relevance=None)
         blocks = stream(Path(source), unlabelled, progress=tick)
-        write(output, _lines(loaded, map(tally.count, blocks), k, threads))
+        write(output, _lines(loaded, tally.watch(blocks), k, threads))
     show.bad_lines(name_of(source), tally.report)
 
 
-class _Tally:
-    """Adds up what the reader of each block reports."""
-
-    def __init__(self) -> None:
-        self.report = ReadReport()
-
-    def count(self, block: Dataset) -> Dataset:
-        old, new = self.report, block.report
-        self.report = ReadReport(
-            rows=old.rows + new.rows,
-            skipped=old.skipped + new.skipped,
-            replaced=old.replaced + new.replaced,
-            examples=(*old.examples, *new.examples)[:_EXAMPLES],
-        )
-        return block
-
-
 def _lines(model: Model, blocks: Iterable[Dataset], k: int, threads: int) -> Iterator[bytes]:
-    row = 0
+    row, texts = 0, dict(zip(model.labels, model.label_texts, strict=False))
     for block in blocks:
         ids, scores = model.predict_data(block, k=k, threads=threads)
         numbers: Iterable[str | int] = block.ids or range(row, row + len(block))
         rows = zip(numbers, model.named(ids, scores), strict=True)
-        yield "".join(_line(number, labels) for number, labels in rows).encode()
+        yield "".join(_line(number, labels, texts) for number, labels in rows).encode()
         row += len(block)
 
 
-def _line(number: str | int, labels: list[tuple[str, float]]) -> str:
-    found = [{"label": name, "score": score} for name, score in labels]
+def _line(number: str | int, labels: list[tuple[str, float]], texts: dict[str, str]) -> str:
+    found = [
+        {"label": name, "text": texts[name], "score": score} if texts else {"label": name, "score": score}
+        for name, score in labels
+    ]
     return json.dumps({"id": number, "labels": found}, ensure_ascii=False) + "\n"

@@ -47,7 +47,7 @@ def quickstart(
     show.say(f"trained xr-linear in {show.seconds(seconds)}, saved {show.size(store.describe(model).bytes)} to {model}")
     show.heading("How good is it?")
     show.metrics(trained.evaluate(held_out))
-    show.heading(f"What does it say? (✓ is a true label, top {_K} of {len(trained.names)})")
+    show.heading(f"What does it say? (✓ is a true label, top {_K} of {len(trained.labels)})")
     _examples(trained, held_out)
     _next(shlex.quote(str(model)))
 

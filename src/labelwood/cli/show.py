@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..data import Dataset, ReadReport
+from ..errors import counted
 from ..metrics import Evaluation
 
 
@@ -80,8 +81,9 @@ def metrics(evaluation: Evaluation) -> None:
         if any(spans):
             columns.add_row("", *(_span(span) for span in spans), style="dim")
     _print(columns)
+    documents = counted(evaluation.counts["rows_evaluated"], "document")
     level = f"; ranges: {evaluation.config.level:g} % bootstrap intervals" if evaluation.intervals else ""
-    _print(Text(f"in percent, {evaluation.counts['rows_evaluated']:,} documents{level}. {evaluation.note()}"))
+    _print(Text(f"in percent, {documents}{level}. {evaluation.note()}"))
 
 
 def _span(text: str) -> str:
@@ -113,15 +115,34 @@ def _printable(text: str) -> str:
 
 def dataset(name: str, data: Dataset) -> None:
     """What was read: documents, labels, and what was odd."""
-    facts = [f"{len(data):,} documents"]
-    if data.labels is not None:
-        facts += [f"{len(data.names):,} labels", f"{data.labels.nnz / max(1, len(data)):.2f} labels per document"]
-    say(f"{name}: {', '.join(facts)}")
+    if data.labels is None:
+        say(f"{name}: {counted(len(data), 'document')}")
+    else:
+        labelled(name, data.report, len(data.names), data.labels.nnz)
+
+
+def labelled(name: str, report: ReadReport, labels: int, occurrences: int) -> None:
+    """The same of documents with labels, from their numbers."""
+    mean = f"{occurrences / max(1, report.rows):.2f} labels per document"
+    say(f"{name}: {counted(report.rows, 'document')}, {counted(labels, 'label')}, {mean}")
     odd = []
-    if data.report.no_labels:
-        odd.append(f"{data.report.no_labels:,} documents have no label")
-    if data.report.duplicate_labels:
-        odd.append(f"{data.report.duplicate_labels:,} repeated labels were merged")
+    if report.no_labels:
+        odd.append(f"{counted(report.no_labels, 'document')} without a label")
+    if report.duplicate_labels:
+        odd.append(f"{counted(report.duplicate_labels, 'repeated label')} merged")
+    if odd:
+        say(f"  {'; '.join(odd)}")
+
+
+def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:
+    """How the texts of labels fit the labels of the data."""
+    with_text = sum(map(bool, data.label_texts))
+    say(f"{name}: texts for {with_text:,} of {counted(len(data.names), 'label')}")
+    odd = []
+    if with_text < len(data.names):
+        odd.append(f"{counted(len(data.names) - with_text, 'label')} without a text")
+    if others := len(texts.keys() - set(data.names)):
+        odd.append(f"{counted(others, 'text')} for labels that are not in the data, ignored")
     if odd:
         say(f"  {'; '.join(odd)}")
 
@@ -129,12 +150,12 @@ def dataset(name: str, data: Dataset) -> None:
 def bad_lines(name: str, report: ReadReport) -> None:
     """What --on-bad skip or replace did, on stderr; nothing if all was well."""
     if report.skipped:
-        complain("warning", f"{name}: {report.skipped:,} bad lines were skipped; the first:")
+        complain("warning", f"{name}: skipped {counted(report.skipped, 'bad line')}; the first:")
         for example in report.examples:
             with suppress(OSError):
                 print(f"  {_printable(example)}", file=sys.stderr, flush=True)
     if report.replaced:
-        complain("warning", f"{name}: bad bytes were replaced in {report.replaced:,} lines.")
+        complain("warning", f"{name}: bad bytes were replaced in {counted(report.replaced, 'line')}.")
 
 
 def size(count: int) -> str:

@@ -9,17 +9,17 @@ from typing import Annotated
 
 import typer
 
-from .. import store
-from ..data import Dataset, ReadOptions
-from ..errors import ConfigError, ModelFileError
-from ..model import Model
+from .. import limits, store
+from ..data import Dataset, ReadOptions, read_label_texts, with_label_texts
+from ..errors import ConfigError, ModelFileError, counted
+from ..model import Model, load
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
 from ..train import Run, identity, prepare, train_into
-from ..workspace import Workspace, differences, started, work_folder
+from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import load_data, name_of
-from .options import DATA_FLAGS, Threads, expand, parse_settings
+from .options import DATA_FLAGS, Threads, expand, parse_settings, whole
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
@@ -37,12 +37,19 @@ def train(
         typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Every random choice follows from it.")
+        int | None,
+        typer.Option(
+            "--seed", metavar="N", parser=whole(0, limits.MAX_SEED), help="Every random choice follows from it."
+        ),
+    ] = None,
+    label_texts: Annotated[
+        Path | None,
+        typer.Option("--label-texts", metavar="FILE", help="Texts of labels (JSON, CSV, TSV), shown by `predict`."),
     ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any unfinished run.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any run that is kept.")] = False,
     keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
     options: ReadOptions,
 ) -> None:
@@ -55,11 +62,15 @@ def train(
     recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []), seed=seed)
     run = Run(threads, Terminal(), work_folder(model), resume, overwrite)
     _check_free(model, run)
+    texts = None if label_texts is None else read_label_texts(label_texts)
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
         held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
     show.dataset(name_of(data), training)
+    if texts is not None:
+        training = with_label_texts(training, texts)
+        show.label_texts(name_of(str(label_texts)), texts, training)
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
@@ -67,7 +78,8 @@ def train(
         trained = train_into(model, training, recipe, run, keep_work=keep_work)
     except show.Stopped:
         if run.work is not None and started(run.work):
-            show.complain("stopped", f"finished stages are in {run.work}; the same command with --resume continues.")
+            kept = "finished stages are" if has_stages(run.work) else "no stage was finished, but the run is"
+            show.complain("stopped", f"{kept} kept in {run.work}; the same command with --resume continues.")
         raise
     _report(trained, model, run.progress)
     if held_out is not None:
@@ -82,9 +94,7 @@ def _check_free(model: Path, run: Run) -> None:
     store.check_target(model, overwrite=True)
     assert run.work is not None
     if started(run.work) and not (run.overwrite or run.resume):
-        raise ConfigError(
-            f"an unfinished run is in {run.work}; continue it with --resume, or start over with --overwrite."
-        )
+        raise leftover(run.work)
 
 
 def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work: bool) -> bool:
@@ -99,13 +109,16 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
         if started(run.work):
             return False
         raise
-    for field, old, new in differences({key: meta.get(key) for key in now}, now):
-        if started(run.work):
-            return False
+    changes = list(differences({key: meta.get(key) for key in now}, now))
+    if not changes and load(model).label_texts != data.label_texts:
+        changes.append("the texts of its labels are not the same")
+    if changes and not started(run.work):
         raise ConfigError(
-            f"cannot resume: the finished model in {model} has {field} {old}, but {new} is asked for now; "
+            f"cannot resume: the model in {model} is that of another run, {changes[0]}; "
             "train it anew with --overwrite, or choose another folder."
         )
+    if changes:
+        return False
     store.tidy(model)
     if run.work.is_dir() and not keep_work:  # killed between saving and tidying up
         with suppress(ConfigError), Workspace(run.work) as space:  # a folder that is not ours stays as it is
@@ -118,7 +131,7 @@ def _report(trained: Model, folder: Path, progress: Progress) -> None:
     manifest = store.describe(folder)
     sizes = " → ".join(f"{size:,}" for size in trained.tree.sizes)
     show.say(f"tree: {sizes} (nodes by level, the last are the labels)")
-    if trained.tree.sizes[-1] < len(trained.names):
-        show.say(f"  {len(trained.names) - trained.tree.sizes[-1]:,} labels have no training document")
+    if trained.tree.sizes[-1] < len(trained.labels):
+        show.say(f"  {counted(len(trained.labels) - trained.tree.sizes[-1], 'label')} without a training document")
     show.table([(name, show.seconds(time)) for name, time in progress.timings.items()], ("stage", "time"), right=[1])
-    show.say(f"model: {folder} ({len(manifest.files)} files, {show.size(manifest.bytes)})")
+    show.say(f"model: {folder} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
-from .label_texts import read_label_texts, read_names
-from .memory import from_lists, from_matrix
+from .label_texts import read_label_texts, read_names, with_label_texts
+from .memory import Labels, from_lists, from_matrix
 from .options import ReadOptions
 from .read import read, stream
 from .sniff import sniff
@@ -12,6 +12,7 @@ from .sniff import sniff
 __all__ = [
     "Dataset",
     "LabelTable",
+    "Labels",
     "ReadOptions",
     "ReadReport",
     "Texts",
@@ -23,4 +24,5 @@ __all__ = [
     "read_names",
     "sniff",
     "stream",
+    "with_label_texts",
 ]

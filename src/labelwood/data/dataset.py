@@ -83,6 +83,7 @@ class Dataset:
     names: tuple[str, ...]  # label id → name, sorted
     ids: tuple[str, ...] | None = None
     report: ReadReport = ReadReport()
+    label_texts: tuple[str, ...] = ()  # label id → words a person would read, "" where there are none; or nothing
 
     def __len__(self) -> int:
         if self.texts is not None:
@@ -168,25 +169,12 @@ def check_label(name: object) -> str:
     return text
 
 
-def align_labels(dataset: Dataset, names: Sequence[str]) -> tuple[Csr, int, int]:
-    """The dataset's labels in the numbering of `names` plus one column range for labels not in it.
-
-    Returns (Y (n, len(names) + unseen), label occurrences unseen, distinct labels unseen): ids ≥ len(names) stand for
-    labels the model has never met.
-    """
-    if dataset.labels is None:
-        raise DataError("the data has no labels; evaluation needs them.")
-    known = {name: i for i, name in enumerate(names)}
-    unseen = 0
-    rank = np.empty(len(dataset.names), np.int64)
-    for i, name in enumerate(dataset.names):
-        if name in known:
-            rank[i] = known[name]
-        else:
-            rank[i] = len(names) + unseen
-            unseen += 1
+def align_labels(dataset: Dataset, ids: dict[str, int]) -> Csr:
+    """The dataset's labels Y (n, len(ids)) numbered by `ids`, which grows by the labels that are not in it yet."""
+    rank = np.array([ids.setdefault(name, len(ids)) for name in dataset.names], np.int32)
     y = dataset.labels
-    columns = rank[y.indices] if y.nnz else np.zeros(0, np.int64)
-    order = np.lexsort((columns, np.repeat(np.arange(y.rows), y.counts())))
-    aligned = Csr(y.indptr, columns[order].astype(np.int32), y.data[order], len(names) + unseen)
-    return checked(aligned, "labels"), int((columns >= len(names)).sum()), unseen
+    if y is None:
+        return Csr(np.zeros(len(dataset) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), len(ids))
+    columns = rank[y.indices] if y.nnz else np.zeros(0, np.int32)
+    order = np.lexsort((columns, y.row_of()))
+    return checked(Csr(y.indptr, columns[order], y.data[order], len(ids)), "labels")

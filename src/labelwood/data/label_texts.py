@@ -8,13 +8,14 @@ columns (id, text), with or without a header. Annif's vocabulary files (<uri><TA
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from . import strictjson
-from .dataset import check_label
+from .dataset import Dataset, check_label
 from .reading import without_end
 from .rows import Log
 from .sniff import first_line
@@ -38,6 +39,19 @@ def read_label_texts(path: str | Path) -> dict[str, str]:
         if not texts:
             raise DataError("there is not a single label in it.", file=source.name)
     return texts
+
+
+def with_label_texts(data: Dataset, texts: Mapping[str, str]) -> Dataset:
+    """The data with the texts of its labels; what is said of other labels is left out."""
+    if not isinstance(texts, Mapping):
+        raise DataError(f"label texts must map labels to texts, but are {type(texts).__name__}.")
+    known = {check_label(name): _text(value) for name, value in texts.items()}
+    if data.names and known.keys().isdisjoint(data.names):
+        raise DataError(
+            f"none of the {len(known)} label texts is for a label of the data; "
+            f"its labels are named like {data.names[0]!r}, the texts' like {next(iter(known), '')!r}."
+        )
+    return dataclasses.replace(data, label_texts=tuple(known.get(name, "") for name in data.names))
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..sparse import Csr, as_csr, as_features, checked
 from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label, ordered
 from .fields import id_of, labels_of, weighted
 
+
+class ScipyMatrix(Protocol):
+    """Any of scipy's sparse formats."""
+
+    def tocsr(self) -> Any: ...
+
+
 RowLabels = Sequence[str | int] | str | int
+Labels = Iterable[RowLabels] | ScipyMatrix | Csr | NDArray[Any]  # a list for each document, or Y (n, L)
 
 
 def from_lists(
@@ -31,7 +40,7 @@ def from_lists(
 
 def from_matrix(
     features: object,
-    labels: object = None,
+    labels: Labels | None = None,
     names: Sequence[str | int] | None = None,
     ids: Iterable[str | int] | None = None,
     relevance: Iterable[Sequence[float]] | None = None,

@@ -1,4 +1,4 @@
-"""The two doors for files: `read` gives one Dataset for training, `stream` an iterator of blocks for prediction."""
+"""The two doors for files: `read` gives one Dataset for training, `stream` an iterator of blocks for the rest."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
 
 
 def stream(
-    path: str | Path, options: ReadOptions | None = None, *, block: int = 4096, progress: Progress | None = None
+    path: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    block: int = 4096,
+    need_labels: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[Dataset]:
     """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
 
@@ -63,7 +68,7 @@ def stream(
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
-    reading = Reading(path, options or ReadOptions(), need_labels=False)
+    reading = Reading(path, options or ReadOptions(), need_labels=need_labels)
     try:
         collector = Collector(reading.log)
         for row in _rows(reading):
