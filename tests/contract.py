@@ -121,8 +121,10 @@ def check_arrays_are_the_same_answer(case: Case) -> None:
 def check_evaluation_is_perfect(case: Case) -> None:
     """Documents of one label have it first, those of two have both first: P@1, R@2 and nDCG@2 are 100."""
     found = case.model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(ks=(1, 2)))
-    assert found.values["P@1"] == 100
-    assert found.values["R@2"] == 100
+    assert found["P@1"] == found.values["P@1"] == 100
+    assert found["R@2"] == 100
+    with pytest.raises(lw.ConfigError, match=r"'P@3' was not measured; did you mean 'P@"):
+        found["P@3"]
 
 
 def check_file_in_and_folder_out(case: Case) -> None:
@@ -179,6 +181,25 @@ def check_save_and_load(case: Case) -> None:
 def check_round_trip_is_exact(case: Case) -> None:
     first = case.saved(case.model, "first")
     assert digest(case.saved(lw.load(first), "second")) == digest(first)
+
+
+def check_label_texts_come_along(case: Case) -> None:
+    """They are kept, and change nothing else."""
+    texts = {"label3": "three, ä", "label0": "zero", "elsewhere": "?"}
+    model = case.train(TEXTS, LISTS, label_texts=texts)
+    assert model.label_texts == tuple(texts.get(name, "") for name in model.labels)
+    first = case.saved(model, "first")
+    loaded = lw.load(first)
+    assert loaded.label_texts == model.label_texts
+    assert digest(case.saved(loaded, "second")) == digest(first)
+    bare = dataclasses.replace(loaded, label_texts=())
+    assert digest(case.saved(bare, "bare")) == digest(case.saved(case.model, "plain"))
+    assert case.model.label_texts == ()
+
+
+def check_repr_is_one_line(case: Case) -> None:
+    sizes = " → ".join(map(str, case.model.tree.sizes))
+    assert repr(case.model) == f"<labelwood.Model {case.method}: 12 labels, {len(TEXTS)} documents, tree {sizes}>"
 
 
 # --- the same bits -------------------------------------------------------------------------------
@@ -243,6 +264,8 @@ def check_every_kind_of_features(case: Case) -> None:
         assert [{f"label{n}" for n in row[: len(t)]} for row, t in zip(names, TRUTH, strict=True)] == TRUTH
         loaded = lw.load(case.saved(model))
         assert same(loaded.predict_arrays(X=features), model.predict_arrays(X=features))
+        for labels in (y, sparse.csr_matrix(y), [[int(i) for i in np.flatnonzero(row)] for row in y]):
+            assert model.evaluate(X=features, labels=labels)["P@1"] == 100
 
 
 def check_labels_may_be_numbers(case: Case) -> None:

@@ -21,7 +21,7 @@ def metrics(predicted, truth, label_counts, n_train, config):
         return label_counts[label] if label < len(label_counts) else 0
 
     def q(label):
-        return inverse_propensity(count(label), n_train, config.a, config.b)
+        return inverse_propensity(count(label), n_train, *config.constants)
 
     pairs = list(zip(predicted, truth, strict=True))
     if config.unseen == "drop":

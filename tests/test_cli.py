@@ -10,14 +10,14 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import labelwood as lw
-from labelwood import cli, store
+from labelwood import cli, read_data, store
 from labelwood.cli import options, show
 from labelwood.data import stream
 from labelwood.metrics import Evaluation
@@ -121,6 +121,20 @@ def test_a_clear_error_is_one_line_and_1(run: Run, tmp_path: Path) -> None:
     assert found.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["predict", "m", "f", "-k", "0"], "'-k': it must be a whole number from 1 to 10000, but is '0'."),
+        (["predict", "m", "f", "-k", "ten"], "'-k': it must be a whole number from 1 to 10000, but is 'ten'."),
+        (["evaluate", "m", "f", "--threads", "-1"], "it must be a whole number from 0 to 1024, but is '-1'."),
+        (["train", "f", "-m", "m", "--seed", "abc"], f"from 0 to {2**63 - 1}, but is 'abc'."),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_is_shown_with_what_is_allowed(run: Run, args: list[str], message: str) -> None:
+    found = run(*args)
+    assert (found.code, found.err.splitlines()[-1].endswith(message)) == (2, True), found.err
+
+
 def test_every_setting_has_its_flag() -> None:
     assert list(options.DATA_FLAGS) == [f.name for f in dataclasses.fields(lw.ReadOptions)]
     assert list(options.METRIC_FLAGS) == [f.name for f in dataclasses.fields(lw.MetricsConfig)]
@@ -174,7 +188,7 @@ def test_train_says_what_it_did(run: Run, train_file: Path, tmp_path: Path) -> N
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
     assert lines[0] == f"{tmp_path}/t.jsonl: 73 documents, 12 labels, 0.99 labels per document"
-    assert lines[1] == "  1 documents have no label; 1 repeated labels were merged"
+    assert lines[1] == "  1 document without a label; 1 repeated label merged"
     assert lines[2] == "tree: 4 → 12 (nodes by level, the last are the labels)"
     stages = [line.rsplit("  ", 1)[0].strip() for line in lines[3:-1]]
     assert stages == ["stage", "reading data", "reading words", "label features", "label tree", "level 1 of 2",
@@ -266,7 +280,7 @@ def test_bad_lines_are_reported_on_stderr(run: Run, train_file: Path, model: Pat
     found = run("train", bad, "--model", tmp_path / "m", "--on-bad", "skip")
     assert found.code == 0
     report = found.err.splitlines()
-    assert report[0] == f"warning: {bad}: 2 bad lines were skipped; the first:"
+    assert report[0] == f"warning: {bad}: skipped 2 bad lines; the first:"
     assert report[1].startswith(f"  {bad}, line 3")
     assert report[2].startswith(f"  {bad}, line 74")
     assert len(report) == 3
@@ -277,7 +291,7 @@ def test_replaced_bytes_are_counted(run: Run, model: Path, tmp_path: Path) -> No
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b'{"text": "word1 caf\xe9"}\n{"text": "word2"}\n')
     found = run("predict", model, path, "--on-bad", "replace", "-k", "1")
-    assert found.err == f"warning: {path}: bad bytes were replaced in 1 lines.\n"
+    assert found.err == f"warning: {path}: bad bytes were replaced in 1 line.\n"
     assert [row["labels"][0]["label"] for row in found.lines] == ["label1", "label2"]
 
 
@@ -322,7 +336,7 @@ def test_bad_lines_of_all_blocks_are_added_up(run: Run, model: Path, tmp_path: P
     found = run("predict", model, path, "-k", "1", "--on-bad", "skip")
     assert len(found.lines) == 9000
     report = found.err.splitlines()
-    assert report[0] == f"warning: {path}: 8 bad lines were skipped; the first:"
+    assert report[0] == f"warning: {path}: skipped 8 bad lines; the first:"
     assert [line.partition(", column")[0] for line in report[1:]] == [
         f"  {path}, line {n}" for n in (4501, 9002, 9003, 9004, 9005)
     ]
@@ -346,8 +360,67 @@ def test_output_appears_whole_or_not_at_all(run: Run, model: Path, test_file: Pa
     assert run("predict", model, bad, "-o", out).code == 1
     assert out.read_text() == good
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.jsonl", "out.jsonl"]
-    missing = run("predict", model, test_file, "-o", tmp_path / "no" / "out")
-    assert (missing.code, missing.err.startswith("error: cannot write")) == (1, True)
+
+
+@pytest.mark.parametrize(("command", "option"), [("predict", "-o"), ("evaluate", "--json")])
+def test_a_target_that_cannot_be_written_is_found_first(run: Run, tmp_path: Path, command: str, option: str) -> None:
+    """Before the model and the input, which are not even there."""
+    (tmp_path / "file").touch()
+    for target in (tmp_path / "no" / "out", tmp_path, tmp_path / "file" / "out"):
+        refused = run(command, "no model", "no input", option, target)
+        assert (refused.code, refused.err.startswith(f"error: cannot write {target}: ")) == (1, True), refused.err
+    assert run(command, "no model", "no input", option, tmp_path / "file").err.startswith("error: no model is not")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# -- texts of labels
+
+
+@pytest.fixture(scope="module")
+def texts_file(folder: Path) -> Path:
+    path = folder / "texts.json"
+    path.write_text(json.dumps({"label1": "the number one", "label10": "ten, é", "elsewhere": "x", "label2": ""}))
+    return path
+
+
+def test_label_texts_are_kept_and_shown(
+    run: Run, model: Path, train_file: Path, texts_file: Path, tmp_path: Path
+) -> None:
+    found = run("train", train_file, "--model", tmp_path / "m", "--label-texts", texts_file)
+    assert (found.code, found.err) == (0, "")
+    assert found.out.splitlines()[1:3] == [
+        f"{texts_file}: texts for 2 of 12 labels",
+        "  10 labels without a text; 1 text for labels that are not in the data, ignored",
+    ]
+    rows = run("predict", tmp_path / "m", "--text", "word10", "--text", "word3", "-k", "1").lines
+    plain = run("predict", model, "--text", "word10", "--text", "word3", "-k", "1").lines
+    assert [row["labels"][0].pop("text") for row in rows] == ["ten, é", ""]
+    assert rows == plain
+    assert ["label", "texts", "for", "2", "labels"] in [
+        line.split() for line in run("inspect", tmp_path / "m").out.splitlines()
+    ]
+    assert "label texts" not in run("inspect", model).out
+    new, old = _files(tmp_path / "m"), _files(model)
+    changed = {name.partition("-")[0] for name in new.keys() ^ old.keys()}
+    assert changed == {"labels"}  # nothing else of the model
+
+
+def test_label_texts_belong_to_what_is_resumed(run: Run, train_file: Path, texts_file: Path, tmp_path: Path) -> None:
+    args = ["train", train_file, "--model", tmp_path / "m", "--resume"]
+    assert run(*args, "--label-texts", texts_file).code == 0
+    assert "already trained" in run(*args, "--label-texts", texts_file).out
+    refused = run(*args)
+    assert (refused.code, "the texts of its labels are not the same" in refused.err) == (1, True)
+
+
+def test_label_texts_of_other_labels_are_refused(run: Run, train_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "texts.json"
+    path.write_text('{"L1": "one"}')
+    found = run("train", train_file, "--model", tmp_path / "m", "--label-texts", path)
+    assert (found.code, "none of the 1 label texts is for a label of the data" in found.err) == (1, True)
+    assert "'label0', the texts' like 'L1'" in found.err
+    early = run("train", "no such file", "--model", tmp_path / "m", "--label-texts", "missing.json")
+    assert early.err == "error: missing.json: there is no such file.\n"
 
 
 def test_output_into_a_pipe_leaves_the_pipe(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
@@ -409,7 +482,9 @@ def test_evaluate_prints_a_table(run: Run, model: Path, test_file: Path) -> None
     assert lines[2].split() == ["P", *(f"{values.values[f'P@{k}']:.2f}" for k in (1, 3, 5, 10))]
     low, high = values.intervals["P@1"]
     assert lines[3].split()[0] == f"{low:.2f}–{high:.2f}"
-    assert "2 labels never seen in training (2 occurrences) count as misses; 1 of 14 rows" in " ".join(lines[-3:])
+    assert "training: 2 labels (2 occurrences), counted as misses; no other label in 1 of 14 rows." in " ".join(
+        lines[-3:]
+    )
     assert all(len(line) <= 80 for line in lines[1:])
 
 
@@ -418,7 +493,7 @@ def test_evaluate_drops_unseen_labels_when_asked(run: Run, model: Path, test_fil
     lines = found.out.splitlines()
     assert lines[1].split() == ["metric", "@1", "@2"]
     assert lines[2].split() == ["P", "100.00", "50.00"]
-    assert "were dropped, and 1 of 14 rows left without a label." in " ".join(lines)
+    assert "dropped together with 1 of 14 rows left without a label." in " ".join(lines)
     assert not any("–" in line for line in lines)
     as_json = run("evaluate", model, test_file, "--unseen", "drop", "--ks", "5", "--bootstrap", "0", "--json", "-")
     assert json.loads(as_json.out)["P@5"] == pytest.approx(20)
@@ -432,6 +507,57 @@ def test_metrics_options_reach_the_metrics(run: Run, model: Path, test_file: Pat
     config = {"a": 0.6, "b": 2.6, "psndcg": "attentionxml", "bootstrap": 50, "seed": 4, "level": 90.0}
     assert {key: found[key] for key in config} == config
     assert found == json.loads(json.dumps(_evaluation(model, test_file, **config).to_json()))
+
+
+def test_propensity_constants_by_data_set(run: Run, model: Path, test_file: Path) -> None:
+    def constants(*more: str) -> tuple[float, float]:
+        found = json.loads(run("evaluate", model, test_file, "--json", "-", "--bootstrap", "0", *more).out)
+        return found["a"], found["b"]
+
+    assert constants() == (0.55, 1.5)
+    assert constants("--propensity", "Wikipedia-500K") == (0.5, 0.4)
+    assert constants("--propensity", "amazon_670k") == (0.6, 2.6)
+    assert constants("--propensity", "Amazon-670K", "--propensity-b", "9") == (0.6, 9.0)
+    assert constants("--propensity-a", "0.1") == (0.1, 1.5)
+
+
+def test_evaluation_in_blocks_is_that_of_the_whole(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels, also unseen ones, are numbered anew in every block; one block has no labels at all."""
+    names = ["label3", "label11", "never", "label0", "brand new", "label7"]
+    rows = [{"text": f"word{i % 12} word{i % 5}", "labels": sorted({names[i % 6], names[i % 5]})} for i in range(300)]
+    rows[100:105] = [{"text": "word1", "labels": []}] * 5
+    rows[5]["labels"] *= 2
+    path = _jsonl(tmp_path / "many.jsonl", rows)
+    sizes: list[int] = []
+
+    def small(*args: Any, **options: Any) -> Iterator[Any]:
+        for block in stream(*args, block=5, **options):
+            sizes.append(len(block))
+            yield block
+
+    monkeypatch.setattr("labelwood.cli.evaluate.stream", small)
+    found = run("evaluate", model, path, "--json", tmp_path / "m.json", "--unseen", "drop")
+    assert sizes == [5] * 60
+    assert json.loads((tmp_path / "m.json").read_text()) == json.loads(
+        json.dumps(_evaluation(model, path, unseen="drop").to_json())
+    )
+    whole = read_data(path)
+    assert whole.labels is not None
+    per_document = f"{whole.labels.nnz / 300:.2f} labels per document"
+    assert found.out.splitlines()[0] == f"{path}: 300 documents, 6 labels, {per_document}"
+    assert (whole.report.no_labels, whole.report.duplicate_labels) == (5, 2)
+    assert found.out.splitlines()[1] == "  5 documents without a label; 2 repeated labels merged"
+
+
+def test_evaluation_needs_labels(run: Run, model: Path, tmp_path: Path) -> None:
+    path = _jsonl(tmp_path / "t.jsonl", [{"text": "word1"}])
+    assert "line 1, field labels: the field 'labels' is missing" in run("evaluate", model, path).err
+    assert (
+        run("evaluate", model, path, "--labels-field", "none").err
+        == "error: the data has no labels; evaluation needs them.\n"
+    )
 
 
 def test_features_instead_of_text(run: Run, model: Path, tmp_path: Path, test_file: Path) -> None:

@@ -133,11 +133,14 @@ def test_rows_with_only_unseen_labels():
     counted = run(predicted, truth, np.array([4]), ks=(1,))
     assert counted.values["P@1"] == 50.0
     assert counted.counts["rows_only_unseen"] == 1
-    assert "2 labels never seen in training (2 occurrences) count as misses; 1 of 2 rows" in counted.note()
+    assert (
+        "Never seen in training: 2 labels (2 occurrences), counted as misses; no other label in 1 of 2 rows."
+        in counted.note()
+    )
     dropped = run(predicted, truth, np.array([4]), ks=(1,), unseen="drop")
     assert dropped.values["P@1"] == 100.0
     assert dropped.counts["rows_dropped"] == 1
-    assert "were dropped, and 1 of 2 rows" in dropped.note()
+    assert "dropped together with 1 of 2 rows left without a label." in dropped.note()
 
 
 def test_a_known_label_without_training_positives_is_unseen():

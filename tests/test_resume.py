@@ -20,9 +20,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import labelwood as lw
 from labelwood import cli
+from labelwood.cli import show
 from labelwood.data import Dataset, from_lists, from_matrix
+from labelwood.progress import Silent
 from labelwood.train import prepare
+from toy import keyword_set
 
 # One JSON request per line: run main(args) in a child; once `when` (a glob) has a match and `after` seconds are over,
 # send `signal`. Answers [exit code, seconds from the signal to the end]. The child is not reaped before it was
@@ -195,9 +199,43 @@ def test_a_signal_ends_the_run_cleanly(runs: Runs, whole: tuple[dict[str, str], 
     assert runs.run(runs.args(), number, when=tree) == code
     assert not runs.model.exists()
     assert not list(runs.work.rglob(".tmp-*"))
-    assert "--resume" in runs.said()
+    assert f"stopped: finished stages are kept in {runs.work}; the same command with --resume" in runs.said()
     assert "Traceback" not in runs.said()
     _finish(runs, whole, threads=3)
+
+
+def test_stopped_before_a_stage_was_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*args: object, **options: object) -> None:
+        raise show.Stopped(signal.SIGINT)
+
+    data = tmp_path / "t.jsonl"
+    data.write_text(_lines(), encoding="utf-8")
+    monkeypatch.setattr("labelwood.features.Tfidf.fit", stop)
+    assert cli.main(["train", str(data), "--model", str(tmp_path / "m")]) == 130
+    said = capsys.readouterr().err
+    assert said.startswith(f"stopped: no stage was finished, but the run is kept in {tmp_path}/m.work;")
+
+
+def test_the_api_resumes_and_starts_over(tmp_path: Path) -> None:
+    work, (texts, labels) = tmp_path / "work", keyword_set()
+    first = lw.train(texts, labels, work=work)
+    with pytest.raises(
+        lw.ConfigError, match=r"a run is kept in .*/work; continue or reuse it with resume \(--resume\)"
+    ):
+        lw.train(texts, labels, work=work)
+    with pytest.raises(lw.ConfigError, match=r"recipe.seed was 0 but is 3 now; .* overwrite"):
+        lw.train(texts, labels, work=work, resume=True, seed=3)
+    again = Silent()
+    assert lw.train(texts, labels, work=work, resume=True, progress=again).labels == first.labels
+    assert again.timings == {}  # every stage was there
+    over = Silent()
+    assert lw.train(texts, labels, work=work, overwrite=True, seed=3, progress=over).recipe.seed == 3
+    assert "label tree" in over.timings
+    for wrong in ({"resume": True}, {"overwrite": True}, {"work": work, "resume": True, "overwrite": True}):
+        with pytest.raises(lw.ConfigError, match="one of the two, goes with work=FOLDER"):
+            lw.train(texts, labels, **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -256,11 +294,11 @@ def test_another_run_is_not_resumed(runs: Runs, tmp_path: Path, capsys: pytest.C
     for old, new in (('l7"', 'l7x"'), ("w1v", "w1x")):
         args = runs.args()
         args[1] = str(_changed(runs, tmp_path, old, new))
-        assert f"cannot resume {runs.work}: data was '" in _refused(args, capsys)
+        assert f"cannot resume {runs.work}: the training data is not the same;" in _refused(args, capsys)
     assert sorted(runs.work.rglob("*")) == before
 
     assert cli.main(runs.args()) == 1  # neither flag: nothing is thrown away
-    assert "--resume, or start over with --overwrite" in capsys.readouterr().err
+    assert f"a run is kept in {runs.work}; continue or reuse it with resume (--resume)" in capsys.readouterr().err
     assert cli.main(runs.args("--seed", "7", "--overwrite")) == 0
     assert not runs.work.exists()
 
@@ -269,8 +307,7 @@ def test_another_finished_model_is_not_resumed(runs: Runs, capsys: pytest.Captur
     assert cli.main(runs.args()) == 0
     before = runs.digests()
     error = _refused(runs.args("--seed", "7"), capsys)
-    assert "the finished model in" in error
-    assert "has recipe.seed 0, but 7 is asked for now" in error
+    assert "is that of another run, recipe.seed was 0 but is 7 now" in error
     assert runs.digests() == before
 
 

@@ -223,7 +223,7 @@ def with_change(path: str, value):
         ("recipe.linear.threshold", None, "recipe.linear.threshold was 0.1 but is absent now"),
         ("recipe.linear.more", 1, "recipe.linear.more was absent but is 1 now"),
         ("recipe.linear", 5, "recipe.linear was {'cost': 1.0"),
-        ("data", "e" * 64, "data was 'ddd"),
+        ("data", "e" * 64, "the training data is not the same"),
     ],
 )
 def test_resuming_another_run_names_the_field(killed, path, value, message):
@@ -250,7 +250,9 @@ def test_data_digests_see_a_changed_row_and_a_changed_order():
 
 
 def test_a_leftover_workspace_needs_a_word(killed, wanted):
-    with pytest.raises(ConfigError, match="continue it with --resume, or start over with --overwrite"):
+    with pytest.raises(
+        ConfigError, match=r"a run is kept in .* resume \(--resume\), or start over with overwrite \(--overwrite\)"
+    ):
         train(killed, [])
     made = []
     train(killed, made, overwrite=True, run=RUN)

@@ -114,13 +114,10 @@ class Model:
         """Metrics on all the blocks together; of each, only the predictions and the labels stay in memory."""
         metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
         ids = {name: i for i, name in enumerate(self.labels)}  # grows by labels never seen in training
-        found, truth, labelled = [], [], False
+        found, truth = [], []
         for block in blocks:
-            labelled = labelled or block.labels is not None
             truth.append(align_labels(block, ids))
             found.append(self.predict_data(block, k=max(metrics.ks), threads=threads, progress=progress)[0])
-        if not labelled:
-            raise DataError("the data has no labels; evaluation needs them.")
         return evaluate(np.concatenate(found), _stacked(truth, len(ids)), self.counts, self.rows, metrics)
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:

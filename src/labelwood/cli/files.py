@@ -47,7 +47,7 @@ class Tally:
                 skipped=old.skipped + new.skipped,
                 replaced=old.replaced + new.replaced,
                 duplicate_labels=old.duplicate_labels + new.duplicate_labels,
-                no_labels=old.no_labels + (len(block) if block.labels is None else new.no_labels),
+                no_labels=old.no_labels + new.no_labels,
                 examples=(*old.examples, *new.examples)[:_EXAMPLES],
             )
             self.names.update(block.names)

@@ -171,10 +171,9 @@ def check_label(name: object) -> str:
 
 def align_labels(dataset: Dataset, ids: dict[str, int]) -> Csr:
     """The dataset's labels Y (n, len(ids)) numbered by `ids`, which grows by the labels that are not in it yet."""
+    if (y := dataset.labels) is None:
+        raise DataError("the data has no labels; evaluation needs them.")
     rank = np.array([ids.setdefault(name, len(ids)) for name in dataset.names], np.int32)
-    y = dataset.labels
-    if y is None:
-        return Csr(np.zeros(len(dataset) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), len(ids))
-    columns = rank[y.indices] if y.nnz else np.zeros(0, np.int32)
+    columns = rank[y.indices]
     order = np.lexsort((columns, y.row_of()))
     return checked(Csr(y.indptr, columns[order], y.data[order], len(ids)), "labels")

@@ -1,0 +1,91 @@
+"""What a loaded model refuses, and the small promises of the Python API that are no recipe's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import labelwood as lw
+from labelwood import store
+
+TEXTS, LABELS = ["word1 a", "word2 b", "word3 c"], [["x"], ["y"], ["x", "z"]]
+Tensors = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def model() -> lw.Model:
+    return lw.train(TEXTS, LABELS, label_texts={"x": "ex", "z": "zé"}, settings={"tfidf.min_df": 1})
+
+
+def _bytes(text: bytes) -> np.ndarray:
+    return np.frombuffer(text, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"texts": _bytes(b"exz\xff\xff")}, "one of the label texts is not valid UTF-8"),
+        ({"texts": _bytes(b"exz")}, "the offsets of the label texts are out of order"),
+        ({"text_offsets": np.array([0, 6, 2, 5])}, "the offsets of the label texts are out of order"),
+        ({"text_offsets": np.array([0, 2, 5])}, "the label texts do not fit the model"),
+        ({"text_offsets": np.array([0, 2, 2, 5], np.int32)}, "the label texts do not fit the model"),
+        ({"texts": None}, "texts"),
+        ({"text_offsets": None}, "text_offsets"),
+        ({"names": _bytes(b"xy\xff")}, "one of the label names is not valid UTF-8"),
+        ({"names": _bytes(b"xyx")}, "two labels have the same name"),
+        ({"offsets": np.array([0, 2, 1, 3])}, "the offsets of the label names are out of order"),
+        ({"counts": np.array([2, 1])}, "the label counts do not fit the model"),
+        ({"counts": np.array([2, -1, 1])}, "the label counts do not fit the model"),
+    ],
+)
+def test_a_forged_labels_part_is_refused(model: lw.Model, tmp_path: Path, change: Tensors, message: str) -> None:
+    model.save(tmp_path / "m")
+    found = store.load(tmp_path / "m")
+    labels = {name: array for name, array in {**found.part("labels"), **change}.items() if array is not None}
+    store.save(tmp_path / "forged", found.meta, {**found.parts, "labels": labels})
+    with pytest.raises(lw.ModelFileError, match=message):
+        lw.load(tmp_path / "forged")
+
+
+def test_label_texts_from_a_file_or_a_mapping(model: lw.Model, tmp_path: Path) -> None:
+    assert model.label_texts == ("ex", "", "zé")
+    path = tmp_path / "texts.csv"
+    path.write_text("x,ex\nz,zé\nother,?\n", encoding="utf-8")
+    for given in (path, str(path)):
+        found = lw.train(TEXTS, LABELS, label_texts=given, settings={"tfidf.min_df": 1})
+        assert found.label_texts == model.label_texts
+    numbers: Any = {1: "one"}
+    found = lw.train(TEXTS, [[1], [2], [1]], label_texts=numbers, settings={"tfidf.min_df": 1})
+    assert found.label_texts == ("one", "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"x": 3}, "a label's text must be a string, but is int"),
+        ({"x": "\ud800"}, "lone surrogate"),
+        ({1.5: "x"}, "a label must be text or a whole number, but is float"),
+        (["ex"], "label texts must map labels to texts, but are list"),
+        ({"X": "ex"}, "none of the 1 label texts is for a label of the data; .* like 'x', the texts' like 'X'"),
+        ({}, "none of the 0 label texts"),
+    ],
+)
+def test_bad_label_texts(texts: Any, message: str) -> None:
+    with pytest.raises(lw.DataError, match=message):
+        lw.train(TEXTS, LABELS, label_texts=texts)
+
+
+def test_evaluating_nothing_says_what_is_missing(model: lw.Model) -> None:
+    with pytest.raises(lw.ConfigError, match="give texts, a path, or X=features"):
+        model.evaluate(labels=LABELS)
+    with pytest.raises(lw.DataError, match="the data has no labels"):
+        model.evaluate(TEXTS)
+
+
+@pytest.mark.parametrize("call", [repr, str])
+def test_a_model_is_shown_on_one_line(model: lw.Model, call: Callable[[object], str]) -> None:
+    assert call(model) == "<labelwood.Model xr-linear: 3 labels, 3 documents, tree 3>"
