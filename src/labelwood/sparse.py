@@ -236,6 +236,8 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
         data,
         shape[1],
     )
+    if found.indices.ndim != 1 or data.ndim != 1:
+        raise DataError(f"{name} is malformed: its indices and values must be flat arrays.")
     what, _, _ = _fault(found)
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
@@ -248,9 +250,13 @@ def _convert(matrix: Any, name: str) -> Any:
         minor = matrix.shape[0] if matrix.format == "csc" else matrix.shape[1] // max(1, matrix.blocksize[1])
         major = matrix.shape[1] if matrix.format == "csc" else matrix.shape[0] // max(1, matrix.blocksize[0])
         p, i = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (np.diff(p) >= 0).all()
+        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (p[1:] >= p[:-1]).all()
         if not sound or (i.size and (i.min() < 0 or i.max() >= minor)):
             raise DataError(f"{name} is malformed: its {matrix.format} pointers or indices are out of range.")
+    if matrix.format == "coo":
+        for i, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            if len(i) and (i.min() < 0 or i.max() >= size):
+                raise DataError(f"{name} is malformed: its coo rows or columns are out of range.")
     try:
         return matrix.tocsr()
     except (ValueError, IndexError, TypeError) as error:
