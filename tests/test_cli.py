@@ -277,7 +277,7 @@ def test_replaced_bytes_are_counted(run: Run, model: Path, tmp_path: Path) -> No
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b'{"text": "word1 caf\xe9"}\n{"text": "word2"}\n')
     found = run("predict", model, path, "--on-bad", "replace", "-k", "1")
-    assert found.err == f"warning: {path}: bad bytes were replaced in 1 lines.\n"
+    assert found.err == f"warning: {path}: bad bytes were replaced in 1 line.\n"
     assert [row["labels"][0]["label"] for row in found.lines] == ["label1", "label2"]
 
 

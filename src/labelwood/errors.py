@@ -77,3 +77,8 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     close = get_close_matches(word, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Allowed: {', '.join(names)}."
+
+
+def counted(count: int, thing: str) -> str:
+    """A number and what it counts: 1 bad line, 1,200 bad lines."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

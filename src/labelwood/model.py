@@ -102,7 +102,7 @@ class Model:
         metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
         held_out = as_dataset(data, labels, X=X, options=options)
         ids, _ = self.predict_data(held_out, k=max(metrics.ks), threads=threads, progress=progress)
-        truth, _, _ = align_labels(held_out, self.names)
+        truth = align_labels(held_out, self.names)
         return evaluate(ids, truth, self.counts, self.rows, metrics)
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:

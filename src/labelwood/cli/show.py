@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..data import Dataset, ReadReport
+from ..errors import counted
 from ..metrics import Evaluation
 
 
@@ -129,12 +130,13 @@ def dataset(name: str, data: Dataset) -> None:
 def bad_lines(name: str, report: ReadReport) -> None:
     """What --on-bad skip or replace did, on stderr; nothing if all was well."""
     if report.skipped:
-        complain("warning", f"{name}: {report.skipped:,} bad lines were skipped; the first:")
+        lost = counted(report.skipped, "bad line")
+        complain("warning", f"{name}: {lost} {'was' if report.skipped == 1 else 'were'} skipped; the first:")
         for example in report.examples:
             with suppress(OSError):
                 print(f"  {_printable(example)}", file=sys.stderr, flush=True)
     if report.replaced:
-        complain("warning", f"{name}: bad bytes were replaced in {report.replaced:,} lines.")
+        complain("warning", f"{name}: bad bytes were replaced in {counted(report.replaced, 'line')}.")
 
 
 def size(count: int) -> str:

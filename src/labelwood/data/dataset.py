@@ -61,6 +61,9 @@ def _not_text(text: object, row: int) -> DataError:
     return DataError(f"the text is not valid Unicode (lone surrogate at character {at}).", row=row)
 
 
+EXAMPLES = 5  # messages of bad lines that a report keeps
+
+
 @dataclasses.dataclass(frozen=True)
 class ReadReport:
     """What a reader met on the way: counts, and the first few bad places as text."""
@@ -71,6 +74,17 @@ class ReadReport:
     duplicate_labels: int = 0  # label repeats within a row, merged
     no_labels: int = 0  # rows without any label
     examples: tuple[str, ...] = ()  # messages of the first bad lines
+
+    def __add__(self, more: ReadReport) -> ReadReport:
+        """The report of both, read one after the other."""
+        return ReadReport(
+            rows=self.rows + more.rows,
+            skipped=self.skipped + more.skipped,
+            replaced=self.replaced + more.replaced,
+            duplicate_labels=self.duplicate_labels + more.duplicate_labels,
+            no_labels=self.no_labels + more.no_labels,
+            examples=(*self.examples, *more.examples)[:EXAMPLES],
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -168,12 +182,8 @@ def check_label(name: object) -> str:
     return text
 
 
-def align_labels(dataset: Dataset, names: Sequence[str]) -> tuple[Csr, int, int]:
-    """The dataset's labels in the numbering of `names` plus one column range for labels not in it.
-
-    Returns (Y (n, len(names) + unseen), label occurrences unseen, distinct labels unseen): ids ≥ len(names) stand for
-    labels the model has never met.
-    """
+def align_labels(dataset: Dataset, names: Sequence[str]) -> Csr:
+    """The dataset's labels in the numbering of `names`: Y (n, len(names) + labels that are not among them)."""
     if dataset.labels is None:
         raise DataError("the data has no labels; evaluation needs them.")
     known = {name: i for i, name in enumerate(names)}
@@ -189,4 +199,4 @@ def align_labels(dataset: Dataset, names: Sequence[str]) -> tuple[Csr, int, int]
     columns = rank[y.indices] if y.nnz else np.zeros(0, np.int64)
     order = np.lexsort((columns, np.repeat(np.arange(y.rows), y.counts())))
     aligned = Csr(y.indptr, columns[order].astype(np.int32), y.data[order], len(names) + unseen)
-    return checked(aligned, "labels"), int((columns >= len(names)).sum()), unseen
+    return checked(aligned, "labels")
