@@ -68,7 +68,8 @@ void keep_best(std::vector<Candidate>& list, int64_t keep) {
   }
 }
 
-void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, const int32_t* names, Scratch& s) {
+void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, const int32_t* names, Scratch& s,
+                const Control& control) {
   s.beam.assign(1, {0, 0});
   for (size_t t = 0; t < levels.size(); ++t) {
     const Level& level = levels[t];
@@ -77,6 +78,7 @@ void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, 
     // Visit parents in order of id: chunks are read forwards and the result does not depend on how they were ranked.
     std::sort(s.beam.begin(), s.beam.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
     for (const Candidate& parent : s.beam) {
+      control.check();
       const int64_t begin = level.child_ptr[parent.id], width = level.child_ptr[parent.id + 1] - begin;
       s.margins.resize(width);
       score_chunk(x, i, level, parent.id, s.margins.data());
@@ -84,6 +86,7 @@ void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, 
         const int32_t node = static_cast<int32_t>(begin + c);
         s.next.push_back({combine(level, parent.score, finite(s.margins[c])), last && names ? names[node] : node});
       }
+      if (static_cast<int64_t>(s.next.size()) > 4 * level.keep + 4096) keep_best(s.next, level.keep);  // bounded memory
     }
     keep_best(s.next, level.keep);
     s.beam.swap(s.next);
@@ -107,7 +110,7 @@ Found beam_search(const Features& x, const std::vector<Level>& levels, const int
   parallel_for(threads, (n + block - 1) / block, control, [&](int64_t b, int worker) {
     for (int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
       Scratch& s = scratch[worker];
-      search_one(x, i, levels, names, s);
+      search_one(x, i, levels, names, s, control);
       for (size_t r = 0; r < s.beam.size(); ++r) {
         found.ids[i * k + r] = s.beam[r].id;
         found.scores[i * k + r] = plain ? s.beam[r].score : std::exp(s.beam[r].score);

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "csr.h"
 #include "parallel.h"
@@ -52,6 +53,14 @@ inline Features features_view(const In<int64_t>& ptr, const In<int32_t>& idx, co
   return f;
 }
 
+inline bool finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+
 // Run `work` on its own thread while this one waits without the GIL, wakes every 50 ms to report progress and to look
 // for signals, and cancels the work when one (Ctrl-C) turned into an exception. `progress` is None or f(done, total).
 template <typename Work>
@@ -60,17 +69,24 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
   std::condition_variable finished;
   bool done = false;
   std::exception_ptr error;
+  auto run = [&] {
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    done = true;
+    finished.notify_all();
+  };
   {
-    std::thread runner([&] {
-      try {
-        work();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      std::lock_guard<std::mutex> lock(mutex);
-      done = true;
-      finished.notify_all();
-    });
+    std::thread runner;
+    try {
+      runner = std::thread(run);
+    } catch (const std::system_error&) {  // no thread to be had: work here, unseen by signals
+      nb::gil_scoped_release release;
+      run();
+    }
     bool interrupted = false;
     auto wait = [&](bool to_the_end) {
       nb::gil_scoped_release release;
@@ -79,6 +95,10 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
         finished.wait(lock, [&] { return done; });
       else
         finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
+      if (finalizing()) {  // a daemon thread at exit may not take the GIL again: Python would unwind it by force
+        control.cancel = true;
+        for (;;) finished.wait(lock);
+      }
       return done;
     };
     try {
@@ -104,7 +124,7 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
       PyErr_Restore(type, value, trace);
       throw nb::python_error();
     }
-    runner.join();
+    if (runner.joinable()) runner.join();
   }
   if (error) std::rethrow_exception(error);
 }

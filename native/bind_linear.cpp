@@ -1,6 +1,8 @@
 // Level training and beam search.
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+
 #include "beam.h"
 #include "bind.h"
 #include "train_level.h"
@@ -57,6 +59,8 @@ void bind_linear(nb::module_& m) {
          int threads, nb::object progress) {
         const Features x = features_view(xp, xi, xv, cols, dense);
         const Csr yt = csr_view(yp, yi, yv, x.rows()), mt = csr_view(mp, mi, mv, x.rows());
+        if (static_cast<int64_t>(child_ptr.shape(0)) != mt.rows + 1 || child_ptr.data()[mt.rows] != yt.rows)
+          throw nb::value_error("children do not fit their parents");
         const SolverConfig config{static_cast<Loss>(loss), cp, cn, eps, bias, threshold, max_iter, seed, tree, level};
         Control control;
         Chunks chunks;
@@ -83,13 +87,18 @@ void bind_linear(nb::module_& m) {
          std::vector<int64_t> keep, In<int32_t> names, int threads, nb::object progress) {
         const Features x = features_view(xp, xi, xv, cols, dense);
         if (levels.empty()) throw nb::value_error("a model needs at least one level");
+        if (combiner.size() != levels.size() || power.size() != levels.size() || keep.size() != levels.size())
+          throw nb::value_error("each level needs a combiner, a power and a width");
+        if (names.shape(0) && names.shape(0) != levels.back()->bias.shape(0))
+          throw nb::value_error("names do not fit the last level");
         std::vector<Level> views;
         for (size_t t = 0; t < levels.size(); ++t) views.push_back(levels[t]->view(combiner[t], power[t], keep[t]));
         const int32_t* map = names.shape(0) ? names.data() : nullptr;
         const size_t n = static_cast<size_t>(x.rows()), k = static_cast<size_t>(keep.back());
         Control control;
         Found found;
-        if (n <= 16) {  // a few documents: inline, no thread is woken
+        // A few documents and a narrow beam: inline, no thread is woken.
+        if (static_cast<int64_t>(n) * *std::max_element(keep.begin(), keep.end()) <= 1024) {
           nb::gil_scoped_release release;
           found = beam_search(x, views, map, 1, control);
         } else {

@@ -14,6 +14,7 @@ void bind_tree(nb::module_& m) {
          int64_t cols, In2<float> dense, int64_t top, int threads, nb::object progress) {
         const Csr yt = csr_view(yp, yi, yv, n);
         const Features x = features_view(xp, xi, xv, cols, dense);
+        if (n != x.rows()) throw nb::value_error("labels and features differ in rows");
         OwnedFeatures z;
         Control control;
         run_polled(control, progress, [&] { z = pifa(yt, x, top, threads, control); });
@@ -31,6 +32,9 @@ void bind_tree(nb::module_& m) {
          In<int64_t> node_ptr, In<int32_t> parts, bool kway, int max_iter, uint64_t seed, uint64_t tree, int threads,
          nb::object progress) {
         const Features z = features_view(zp, zi, zv, cols, dense);
+        if (node_ptr.shape(0) != parts.shape(0) + 1 ||
+            node_ptr.data()[parts.shape(0)] != static_cast<int64_t>(members.shape(0)))
+          throw nb::value_error("nodes do not fit their members");
         std::vector<int32_t> order(members.data(), members.data() + members.shape(0));
         std::vector<Segment> segments;
         for (size_t i = 0; i < parts.shape(0); ++i)

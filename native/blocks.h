@@ -6,19 +6,19 @@
 namespace lw {
 
 // Consecutive documents worked on as one task, and what came out of them.
-struct Block {
+struct DocBlock {
   int64_t begin = 0, end = 0;  // documents
   int worker = 0;
   Buffer<Entry> entries;
 };
 
-inline std::vector<Block> cut(const TextView& texts) {
+inline std::vector<DocBlock> cut(const TextView& texts) {
   constexpr int64_t BYTES = 1 << 18, DOCS = 4096;
-  std::vector<Block> blocks;
+  std::vector<DocBlock> blocks;
   for (int64_t begin = 0, end; begin < texts.docs; begin = end) {
     for (end = begin + 1; end < texts.docs && end - begin < DOCS; ++end)
       if (texts.offsets[end] - texts.offsets[begin] >= BYTES) break;
-    Block block;
+    DocBlock block;
     block.begin = begin;
     block.end = end;
     blocks.push_back(std::move(block));
@@ -26,7 +26,7 @@ inline std::vector<Block> cut(const TextView& texts) {
   return blocks;
 }
 
-inline int64_t bytes_of(const TextView& texts, const Block& block) {
+inline int64_t bytes_of(const TextView& texts, const DocBlock& block) {
   return texts.offsets[block.end] - texts.offsets[block.begin];
 }
 
@@ -56,13 +56,13 @@ class Scratch {
 };
 
 // Blocks of rows to one matrix; ptr holds the row sizes at doc + 1.
-inline Matrix assemble(std::vector<Block>& blocks, Buffer<int64_t> ptr, int threads, Control& control) {
+inline Matrix assemble(std::vector<DocBlock>& blocks, Buffer<int64_t> ptr, int threads, Control& control) {
   ptr[0] = 0;
   for (int64_t i = 1; i < ptr.size; ++i) ptr[i] += ptr[i - 1];
   const int64_t total = ptr[ptr.size - 1];
   Matrix matrix{std::move(ptr), Buffer<int32_t>(total), Buffer<float>(total)};
   parallel_for(threads, static_cast<int64_t>(blocks.size()), control, [&](int64_t b, int) {
-    Block& block = blocks[static_cast<size_t>(b)];
+    DocBlock& block = blocks[static_cast<size_t>(b)];
     const int64_t begin = matrix.ptr[block.begin], size = matrix.ptr[block.end] - begin;
     int32_t* idx = matrix.idx.data() + begin;
     float* val = matrix.val.data() + begin;

@@ -23,9 +23,16 @@ struct Local {
 
 struct Scratch {
   std::vector<uint64_t> seen;
+  std::vector<uint32_t> words;  // of `seen` that are not 0
   std::vector<uint32_t> number;
   Local local;
 };
+
+void mark(Scratch& s, int32_t feature) {
+  uint64_t& word = s.seen[feature >> 6];
+  if (!word) s.words.push_back(static_cast<uint32_t>(feature >> 6));
+  word |= uint64_t{1} << (feature & 63);
+}
 
 void gather(const Features& z, const int32_t* m, int64_t n, Scratch& s) {
   const Csr& rows = z.sparse;
@@ -37,16 +44,17 @@ void gather(const Features& z, const int32_t* m, int64_t n, Scratch& s) {
   out.dense.clear();
   int64_t nnz = 0;
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t p = rows.ptr[m[i]]; p < rows.ptr[m[i] + 1]; ++p)
-      s.seen[rows.idx[p] >> 6] |= uint64_t{1} << (rows.idx[p] & 63);
+    for (int64_t p = rows.ptr[m[i]]; p < rows.ptr[m[i] + 1]; ++p) mark(s, rows.idx[p]);
     out.ptr.push_back(nnz += rows.size(m[i]));
     if (z.dense_cols) out.dense.push_back(z.dense_row(m[i]));
   }
   uint32_t next = 0;
-  for (size_t word = 0; word < s.seen.size(); ++word) {
+  std::sort(s.words.begin(), s.words.end());  // as many as there are features here, not in all of Z
+  for (size_t word : s.words) {
     for (uint64_t bits = s.seen[word]; bits; bits &= bits - 1) s.number[word * 64 + __builtin_ctzll(bits)] = next++;
     s.seen[word] = 0;
   }
+  s.words.clear();
   out.features = next;
   out.idx.resize(nnz);
   out.val.resize(nnz);
@@ -135,8 +143,8 @@ void bisect(const Local& z, int32_t* m, int64_t left, uint64_t k, int max_iter, 
     std::vector<float>& high = part[1];
     for (size_t f = 0; f < c.size(); ++f) high[f] = total[f] - low[f];
     const double a = length(low), b = length(high);
-    const float down = a > 0 ? static_cast<float>(1 / a) : 0, up = b > 0 ? static_cast<float>(1 / b) : 0;
-    for (size_t f = 0; f < c.size(); ++f) c[f] = high[f] * up - low[f] * down;
+    const double down = a > 0 ? 1 / a : 0, up = b > 0 ? 1 / b : 0;  // in double: 1 / a may leave float's range
+    for (size_t f = 0; f < c.size(); ++f) c[f] = static_cast<float>(high[f] * up - low[f] * down);
   }
   const std::vector<int32_t> members(m, m + n);
   int64_t a = 0, b = left;
@@ -145,11 +153,13 @@ void bisect(const Local& z, int32_t* m, int64_t left, uint64_t k, int max_iter, 
 
 // Give each element to the centre it likes best among those with room, most similar pairs first. floor(n/B) places
 // each, and one more for the first n mod B centres that ask.
-std::vector<int32_t> assign_balanced(const std::vector<float>& sim, int64_t n, int32_t parts) {
+std::vector<int32_t> assign_balanced(const std::vector<float>& sim, int64_t n, int32_t parts, const Control& control) {
   std::vector<int64_t> pairs(n * parts);
   std::iota(pairs.begin(), pairs.end(), 0);
-  std::sort(pairs.begin(), pairs.end(),
-            [&](int64_t a, int64_t b) { return sim[a] != sim[b] ? sim[a] > sim[b] : a < b; });
+  std::sort(pairs.begin(), pairs.end(), [&](int64_t a, int64_t b) {
+    control.check();
+    return sim[a] != sim[b] ? sim[a] > sim[b] : a < b;
+  });
   std::vector<int32_t> choice(n, -1);
   std::vector<int64_t> used(parts, 0);
   int64_t spare = n % parts;
@@ -165,9 +175,11 @@ std::vector<int32_t> assign_balanced(const std::vector<float>& sim, int64_t n, i
 }
 
 // centres (features, B): normalised sums of the members of each part.
-void recentre(const Local& z, int32_t parts, const std::vector<int32_t>& choice, std::vector<float>& centres) {
+void recentre(const Local& z, int32_t parts, const std::vector<int32_t>& choice, std::vector<float>& centres,
+              const Control& control) {
   centres.assign(z.width() * parts, 0);
   for (int64_t i = 0; i < z.n; ++i) {
+    control.check();
     if (choice[i] < 0) continue;
     for (int64_t p = z.ptr[i]; p < z.ptr[i + 1]; ++p) centres[int64_t{z.idx[p]} * parts + choice[i]] += z.val[p];
     for (int64_t j = 0; j < z.dense_cols; ++j) centres[(z.features + j) * parts + choice[i]] += z.dense[i][j];
@@ -180,10 +192,12 @@ void recentre(const Local& z, int32_t parts, const std::vector<int32_t>& choice,
     for (int32_t c = 0; c < parts; ++c) centres[f * parts + c] = static_cast<float>(centres[f * parts + c] * norm[c]);
 }
 
-void similarities(const Local& z, int32_t parts, const std::vector<float>& centres, std::vector<float>& sim) {
+void similarities(const Local& z, int32_t parts, const std::vector<float>& centres, std::vector<float>& sim,
+                  const Control& control) {
   sim.assign(z.n * parts, 0);
   const auto axpy = kernels().axpy;
   for (int64_t i = 0; i < z.n; ++i) {
+    control.check();
     float* out = sim.data() + i * parts;
     for (int64_t p = z.ptr[i]; p < z.ptr[i + 1]; ++p)
       axpy(z.val[p], centres.data() + int64_t{z.idx[p]} * parts, out, parts);
@@ -204,9 +218,9 @@ std::vector<Segment> kway(const Local& z, int32_t* m, const Segment& segment, ui
   for (int iter = 0; iter < max_iter && choice != before; ++iter) {
     control.check();
     before = choice;
-    recentre(z, parts, choice, centres);
-    similarities(z, parts, centres, sim);
-    choice = assign_balanced(sim, n, parts);
+    recentre(z, parts, choice, centres, control);
+    similarities(z, parts, centres, sim, control);
+    choice = assign_balanced(sim, n, parts, control);
   }
   std::vector<int32_t> moved;
   std::vector<Segment> out;

@@ -78,6 +78,7 @@ OwnedFeatures pifa(const Csr& yt, const Features& x, int64_t top, int threads, C
   parallel_for(threads, blocks, control, [&](int64_t b, int worker) {
     Rows& out = parts[b];
     for (int64_t l = b * block; l < std::min(yt.rows, (b + 1) * block); ++l) {
+      control.check();
       const size_t begin = out.idx.size();
       float* dense = z.dense.data() + l * x.dense_cols;
       for (int64_t p = yt.ptr[l]; p < yt.ptr[l + 1]; ++p) {

@@ -11,8 +11,9 @@ struct Transformer {
   RowMaker rows;
   Scratch scratch;
 
-  int64_t row(const uint8_t* text, int64_t size, const Terms& terms) {
+  int64_t row(const uint8_t* text, int64_t size, const Terms& terms, const Control& control) {
     analyser.run(text, size, terms, [&](const Probe* probes, uint32_t count) {
+      control.check();  // a document may be of any size
       rows.expect(count);
       for (uint32_t i = 0; i < count; ++i)
         if (const Slot* slot = terms.find(probes[i])) rows.add(slot->id);
@@ -50,7 +51,7 @@ Vectoriser::Vectoriser(const TfidfOptions& options, const uint8_t* bytes, const 
 }
 
 Matrix Vectoriser::transform(const TextView& texts, int threads, Control& control) const {
-  std::vector<Block> blocks = cut(texts);
+  std::vector<DocBlock> blocks = cut(texts);
   std::vector<std::unique_ptr<Transformer>> workers(static_cast<size_t>(threads));
   const bool few = texts.bytes() < static_cast<int64_t>(idf_.size());
   Buffer<int64_t> sizes(texts.docs + 1);
@@ -60,9 +61,9 @@ Matrix Vectoriser::transform(const TextView& texts, int threads, Control& contro
     if (!worker)
       worker.reset(new Transformer{Analyser(options_.rules, characters_, options_.grams),
                                    RowMaker(idf_, weight_, options_.l2, few), Scratch()});
-    Block& block = blocks[static_cast<size_t>(b)];
+    DocBlock& block = blocks[static_cast<size_t>(b)];
     for (int64_t doc = block.begin; doc < block.end; ++doc)
-      sizes[doc + 1] = worker->row(texts.arena + texts.offsets[doc], texts.size(doc), terms_);
+      sizes[doc + 1] = worker->row(texts.arena + texts.offsets[doc], texts.size(doc), terms_, control);
     block.entries = worker->scratch.take();
     control.done += bytes_of(texts, block);
   });

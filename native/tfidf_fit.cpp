@@ -12,10 +12,10 @@ class Counter {
       : terms(hash_seed()), analyser_(options.rules, characters, options.grams) {}
 
   // Counts per document go to sizes[doc + 1].
-  void count(const TextView& texts, Block& block, int64_t* sizes) {
+  void count(const TextView& texts, DocBlock& block, int64_t* sizes, const Control& control) {
     for (int64_t doc = block.begin; doc < block.end; ++doc) {
       const int64_t before = scratch_.size;
-      count(texts.arena + texts.offsets[doc], texts.size(doc));
+      count(texts.arena + texts.offsets[doc], texts.size(doc), control);
       sizes[doc + 1] = scratch_.size - before;
     }
     total_ += static_cast<uint64_t>(scratch_.size);
@@ -25,9 +25,10 @@ class Counter {
 
  private:
   // A slot remembers where its term's last entry is; one that lies in this document is counted on. No branches.
-  void count(const uint8_t* text, int64_t size) {
+  void count(const uint8_t* text, int64_t size, const Control& control) {
     const uint64_t base = total_, first = base + static_cast<uint64_t>(scratch_.size);
     analyser_.run(text, size, terms, [&](const Probe* probes, uint32_t count) {
+      control.check();  // a document may be of any size
       Entry* const entries = scratch_.room(count);
       uint64_t next = base + static_cast<uint64_t>(scratch_.size);
       for (uint32_t i = 0; i < count; ++i) {
@@ -66,20 +67,19 @@ uint64_t sorting_prefix(std::string_view text) {
 // The terms of all workers in the first one's table; maps[w][id] is its id there.
 std::vector<std::vector<uint32_t>> merge(std::vector<std::unique_ptr<Counter>>& counters) {
   std::vector<std::vector<uint32_t>> maps(counters.size());
-  int64_t most = 0;
-  for (auto& counter : counters) most += counter->terms.size();
   Terms& all = counters[0]->terms;
   maps[0].resize(all.size());
   for (uint32_t i = 0; i < all.size(); ++i) maps[0][i] = i;
-  if (counters.size() > 1) all.reserve(most);  // tables are walked in hash order, which a growing one cannot stand
   for (size_t w = 1; w < counters.size(); ++w) {
     const Terms& terms = counters[w]->terms;
+    all.reserve(int64_t{all.size()} + terms.size());  // walked in hash order, which a growing table cannot stand
     maps[w].resize(terms.size());
     terms.each([&](const Slot& slot) {
       Slot& home = all.at(terms.probe(slot));
       home.count += slot.count;
       maps[w][slot.id] = home.id;
     });
+    counters[w].reset();
   }
   return maps;
 }
@@ -137,7 +137,7 @@ void renumber(std::vector<std::vector<uint32_t>>& maps, const std::vector<Ranked
 }
 
 // Turn the counts of a block into rows, in place; sizes[doc + 1] become those of the rows.
-void make_rows(Block& block, const std::vector<uint32_t>& map, RowMaker& rows, int64_t* sizes) {
+void make_rows(DocBlock& block, const std::vector<uint32_t>& map, RowMaker& rows, int64_t* sizes) {
   const Entry* in = block.entries.data();
   Entry* out = block.entries.data();
   for (int64_t doc = block.begin; doc < block.end; ++doc) {
@@ -152,7 +152,7 @@ void make_rows(Block& block, const std::vector<uint32_t>& map, RowMaker& rows, i
 using Counters = std::vector<std::unique_ptr<Counter>>;
 
 // The one pass over the text.
-Counters count_all(const TextView& texts, const TfidfOptions& options, std::vector<Block>& blocks, int64_t* sizes,
+Counters count_all(const TextView& texts, const TfidfOptions& options, std::vector<DocBlock>& blocks, int64_t* sizes,
                    int threads, Control& control) {
   const Characters characters(options.rules.lowercase, options.rules.strip);
   const auto tasks = static_cast<int64_t>(blocks.size());
@@ -160,9 +160,9 @@ Counters count_all(const TextView& texts, const TfidfOptions& options, std::vect
   for (auto& counter : counters) counter = std::make_unique<Counter>(options, characters);
   control.total = texts.bytes();
   parallel_for(threads, tasks, control, [&](int64_t b, int worker) {
-    Block& block = blocks[static_cast<size_t>(b)];
+    DocBlock& block = blocks[static_cast<size_t>(b)];
     block.worker = worker;
-    counters[static_cast<size_t>(worker)]->count(texts, block, sizes);
+    counters[static_cast<size_t>(worker)]->count(texts, block, sizes, control);
     control.done += bytes_of(texts, block);
   });
   return counters;
@@ -171,7 +171,7 @@ Counters count_all(const TextView& texts, const TfidfOptions& options, std::vect
 }  // namespace
 
 Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads, Control& control) {
-  std::vector<Block> blocks = cut(texts);
+  std::vector<DocBlock> blocks = cut(texts);
   Buffer<int64_t> sizes(texts.docs + 1);
   Counters counters = count_all(texts, options, blocks, sizes.data(), threads, control);
   std::vector<std::vector<uint32_t>> maps = merge(counters);
@@ -184,7 +184,7 @@ Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads
   const TermWeight weight(options.sublinear);
   std::vector<std::unique_ptr<RowMaker>> makers(maps.size());
   parallel_for(threads, static_cast<int64_t>(blocks.size()), control, [&](int64_t b, int worker) {
-    Block& block = blocks[static_cast<size_t>(b)];
+    DocBlock& block = blocks[static_cast<size_t>(b)];
     auto& rows = makers[static_cast<size_t>(worker)];
     if (!rows) rows = std::make_unique<RowMaker>(idf, weight, options.l2, false);
     make_rows(block, maps[static_cast<size_t>(block.worker)], *rows, sizes.data());

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
+#include <queue>
 
 #include "rng.h"
 
@@ -30,6 +32,7 @@ struct Aligned {
 // Scratch of one worker, sized once: O(features + instances), never O(that) per label.
 struct Scratch {
   std::vector<uint64_t> seen;     // bitmap over features
+  std::vector<uint32_t> words;    // of the bitmap that are not 0
   std::vector<uint32_t> local;    // feature -> local number, valid where seen
   std::vector<int32_t> instance;  // instance -> local number
   std::vector<uint32_t> allowed, positive, active;
@@ -72,10 +75,15 @@ void gather_features(const Features& x, float bias, Scratch& s, Local& out) {
   int64_t nnz = 0;
   for (int32_t i : out.instances) {
     nnz += m.size(i);
-    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p) s.seen[m.idx[p] >> 6] |= uint64_t{1} << (m.idx[p] & 63);
+    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p) {
+      uint64_t& word = s.seen[m.idx[p] >> 6];
+      if (!word) s.words.push_back(static_cast<uint32_t>(m.idx[p] >> 6));
+      word |= uint64_t{1} << (m.idx[p] & 63);
+    }
   }
   out.features.clear();
-  for (size_t word = 0; word < s.seen.size(); ++word) {
+  std::sort(s.words.begin(), s.words.end());  // the cluster's features in order, at a cost that does not grow with D
+  for (size_t word : s.words) {
     for (uint64_t bits = s.seen[word]; bits; bits &= bits - 1) {
       const int32_t f = static_cast<int32_t>(word * 64 + __builtin_ctzll(bits));
       s.local[f] = static_cast<uint32_t>(out.features.size());
@@ -83,6 +91,7 @@ void gather_features(const Features& x, float bias, Scratch& s, Local& out) {
     }
     s.seen[word] = 0;
   }
+  s.words.clear();
   out.ptr.assign(1, 0);
   out.idx.resize(nnz);
   out.val.resize(nnz);
@@ -170,6 +179,11 @@ Pruned prune(const Local& local, const float* w, int lanes, int used, int64_t co
   return out;
 }
 
+struct Gathered {
+  std::mutex mutex;
+  std::weak_ptr<const Local> local;
+};
+
 // A run of children [first, last) of one parent, at most 32, solved together.
 struct Job {
   int64_t parent, first, last;
@@ -181,7 +195,7 @@ class Trainer {
  public:
   Trainer(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
           int threads, Control& control)
-      : x_(x), yt_(yt), mt_(mt), child_ptr_(child_ptr), config_(config), control_(control) {
+      : x_(x), yt_(yt), mt_(mt), child_ptr_(child_ptr), config_(config), control_(control), gathered_(mt.rows) {
     plan(threads);
     scratch_.resize(threads);
     chunks_.bias.assign(yt.rows, 0);
@@ -245,14 +259,25 @@ class Trainer {
       s.instance.resize(yt_.cols);
     }
     const int64_t parent = jobs_[task.first].parent;
-    Local local;
-    // All children, not the task's alone: the visiting order must not depend on how a parent was cut into tasks.
-    gather_instances(yt_, mt_, parent, child_ptr_[parent], child_ptr_[parent + 1], local);
-    gather_features(x_, config_.bias, s, local);
+    const std::shared_ptr<const Local> shared = gathered(parent, s);
+    const Local& local = *shared;
     for (int64_t j = task.first; j < task.second; ++j) {
       parts_[j] = solve(jobs_[j], local, s);
       control_.done.fetch_add(1, std::memory_order_relaxed);
     }
+  }
+
+  // The parent's instances, made by the first task that asks, kept while any runs: threads share one copy.
+  std::shared_ptr<const Local> gathered(int64_t parent, Scratch& s) {
+    Gathered& home = gathered_[parent];
+    std::lock_guard<std::mutex> lock(home.mutex);
+    if (auto found = home.local.lock()) return found;
+    auto made = std::make_shared<Local>();
+    // All children, not one task's alone: the visiting order must not depend on how a parent was cut into tasks.
+    gather_instances(yt_, mt_, parent, child_ptr_[parent], child_ptr_[parent + 1], *made);
+    gather_features(x_, config_.bias, s, *made);
+    home.local = made;
+    return made;
   }
 
   Pruned solve(const Job& job, const Local& local, Scratch& s) {
@@ -329,24 +354,25 @@ class Trainer {
 
   void close_chunk() { chunks_.chunk_ptr.push_back(static_cast<int64_t>(chunks_.rows.size())); }
 
+  // Blocks wait in a heap by (next row, block): a row's entries come out in the order of its children.
   void merge(size_t first, size_t last) {
+    using Head = std::pair<int32_t, size_t>;
+    std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads;
     std::vector<size_t> at(last - first, 0);
-    for (;;) {
-      int32_t row = INT32_MAX;
-      for (size_t j = first; j < last; ++j)
-        if (at[j - first] < parts_[j].rows.size()) row = std::min(row, parts_[j].rows[at[j - first]]);
-      if (row == INT32_MAX) break;
-      for (size_t j = first; j < last; ++j) {
-        const Pruned& p = parts_[j];
-        size_t& k = at[j - first];
-        if (k >= p.rows.size() || p.rows[k] != row) continue;
-        const int64_t begin = k ? p.end[k - 1] : 0;
-        chunks_.cols.insert(chunks_.cols.end(), p.cols.begin() + begin, p.cols.begin() + p.end[k]);
-        chunks_.vals.insert(chunks_.vals.end(), p.vals.begin() + begin, p.vals.begin() + p.end[k]);
-        ++k;
-      }
-      chunks_.rows.push_back(row);
-      chunks_.row_ptr.push_back(static_cast<int64_t>(chunks_.cols.size()));
+    for (size_t j = first; j < last; ++j)
+      if (!parts_[j].rows.empty()) heads.push({parts_[j].rows[0], j});
+    for (int32_t open = -1; !heads.empty();) {
+      control_.check();
+      const auto [row, j] = heads.top();
+      heads.pop();
+      const Pruned& p = parts_[j];
+      size_t& k = at[j - first];
+      const int64_t begin = k ? p.end[k - 1] : 0;
+      if (row != open) chunks_.rows.push_back(open = row), chunks_.row_ptr.push_back(0);
+      chunks_.cols.insert(chunks_.cols.end(), p.cols.begin() + begin, p.cols.begin() + p.end[k]);
+      chunks_.vals.insert(chunks_.vals.end(), p.vals.begin() + begin, p.vals.begin() + p.end[k]);
+      chunks_.row_ptr.back() = static_cast<int64_t>(chunks_.cols.size());
+      if (++k < p.rows.size()) heads.push({p.rows[k], j});
     }
     for (size_t j = first; j < last; ++j) parts_[j] = Pruned();
   }
@@ -357,6 +383,7 @@ class Trainer {
   const int64_t* child_ptr_;
   const SolverConfig& config_;
   Control& control_;
+  std::vector<Gathered> gathered_;  // by parent
   std::vector<Job> jobs_;
   std::vector<Task> tasks_;
   std::vector<Scratch> scratch_;

@@ -280,7 +280,7 @@ def test_bad_lines_are_reported_on_stderr(run: Run, train_file: Path, model: Pat
     found = run("train", bad, "--model", tmp_path / "m", "--on-bad", "skip")
     assert found.code == 0
     report = found.err.splitlines()
-    assert report[0] == f"warning: {bad}: skipped 2 bad lines; the first:"
+    assert report[0] == f"warning: {bad}: 2 bad lines were skipped; the first:"
     assert report[1].startswith(f"  {bad}, line 3")
     assert report[2].startswith(f"  {bad}, line 74")
     assert len(report) == 3
@@ -336,7 +336,7 @@ def test_bad_lines_of_all_blocks_are_added_up(run: Run, model: Path, tmp_path: P
     found = run("predict", model, path, "-k", "1", "--on-bad", "skip")
     assert len(found.lines) == 9000
     report = found.err.splitlines()
-    assert report[0] == f"warning: {path}: skipped 8 bad lines; the first:"
+    assert report[0] == f"warning: {path}: 8 bad lines were skipped; the first:"
     assert [line.partition(", column")[0] for line in report[1:]] == [
         f"  {path}, line {n}" for n in (4501, 9002, 9003, 9004, 9005)
     ]

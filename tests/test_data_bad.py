@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -48,12 +49,34 @@ BAD = [
     ("jsonl", '{"text": "aé\x80"}'.encode("latin-1"), 1, 12, None, "byte 0xe9 is not valid UTF-8"),
     ("jsonl", b"\xff\xfe{\x00", 1, 1, None, "looks like UTF-16"),
     ("jsonl", b'{"text": "a", "labels": [], "id": 1.5}', 1, None, "id", "an id must be"),
-    ("csv", b"text,labels\nt,a\nt\n", 3, None, None, "the header has 2 columns but this record 1"),
-    ("csv", b'text,labels\n"a\nb",x\n"t" t,a\n', 4, None, None, "not valid CSV"),
-    ("csv", b'text,labels\nt,a\n"t,a\n\n\n', 3, None, None, "unexpected end of data"),
-    ("csv", b"text,labels\nt,\"['a', 'b']\"\n", 2, None, "labels", "looks like a list but is not valid JSON"),
-    ("csv", b"text,labels\nt\xff,a\n", 2, 2, "text", "byte 0xff"),
-    ("csv", b"text,labels\nt,a\xff\n", 2, 2, "labels", "byte 0xff"),
+    ("csv", b"text,labels\nt,a\nt\n", 3, 2, None, "the header has 2 columns but this record 1"),
+    ("csv", b'text,labels\n\xc3\xa9,"a\nb",c\n', 3, 4, None, "the header has 2 columns but this record 3"),
+    ("csv", b"a\nt,u\n", 1, None, "text", "The first line must name the columns."),
+    ("csv", b'text,id,labels\nt,i,"a\n"b"\n', 3, 2, None, "follows the closing quote of a cell that began at line 2"),
+    ("csv", b"text,labels\na\rb,x\n", 2, 2, None, "not valid CSV: a carriage return"),
+    (
+        "csv",
+        b'text,labels\n"a\nb",x\n"t" t,a\n',
+        4,
+        4,
+        None,
+        "not valid CSV: text follows the closing quote of a cell that began at line 4",
+    ),
+    ("csv", b'text,labels\nt,a\n"t,a\n\n\n', 3, 1, None, "not valid CSV: the quote here never closes"),
+    ("csv", 'text,labels\né,"a\n'.encode(), 2, 3, None, "the quote here never closes"),
+    ("csv", b"text,labels\nt,\"['a', 'b']\"\n", 2, 3, "labels", "looks like a list but is not valid JSON"),
+    ("csv", b"text,labels\nt\xff,a\n", 2, 2, None, "byte 0xff"),
+    (
+        "csv",
+        b"id,text,labels\n1,caf\xe9 bar,a|b\n",
+        2,
+        6,
+        None,
+        "byte 0xe9 is not valid UTF-8; convert the file to UTF-8",
+    ),
+    ("csv", b'text,labels\nt,a\n"t\nu\xff",a\n', 4, 2, None, '(--on-bad replace, on_bad="replace")'),
+    ("csv", b'text,labels\n"t\nu","[1.5]"\n', 3, 4, "labels", "but is float"),
+    ("csv", b"text,labels\nt,a\xff\n", 2, 4, None, "byte 0xff"),
     ("csv", b"te\xffxt,labels\n", 1, 3, None, "byte 0xff"),
     ("csv", b"text,text\n", 1, None, None, "two columns are named 'text'"),
     ("csv", b"\ntext,tags\na,b\n", 2, None, "labels", "fields found: 'text', 'tags'"),
@@ -113,8 +136,71 @@ def test_skip_after_a_broken_csv_record_and_in_xmc(tmp_path):
     path = put(tmp_path / "d.csv", 'text,labels\n"a" b,x\nc,y\n')
     found = read(path, ReadOptions(on_bad="skip"))
     assert (list(found.texts), found.report.skipped) == (["c"], 1)
+    path = put(tmp_path / "d.csv", b'text,labels\n"a\nb\xff\nc",x\nd,y\n')
+    found = read(path, ReadOptions(on_bad="skip"))  # c" is no record of its own
+    assert (list(found.texts), found.report.skipped) == (["d"], 3)
     path = put(tmp_path / "d.txt", "2 3 3\n0 9:1\n1 1:1\n")
     assert read(path, ReadOptions(on_bad="skip")).names == ("1",)
+
+
+def test_skip_counts_every_line_that_a_quote_swallowed(tmp_path):
+    good = [f'"text {i}","x"\n' for i in range(1000)]
+    path = put(tmp_path / "d.csv", "text,labels\n" + "".join([*good[:499], '"text 499,"x"\n', *good[500:]]))
+    found = read(path, ReadOptions(on_bad="skip"))
+    assert (len(found), found.report.skipped) == (999, 1)  # closed within the line
+    path = put(tmp_path / "d.csv", "text,labels\n" + "".join([*good[:499], '"text 499,x\n', *good[500:]]))
+    found = read(path, ReadOptions(on_bad="skip"))
+    assert (len(found), found.report.skipped) == (998, 2)
+    assert found.report.examples[0].startswith(f"{path}, line 502, column 2: not valid CSV: text follows the closing")
+    assert "began at line 501" in found.report.examples[0]
+    path = put(tmp_path / "d.csv", 'text,labels\na,x\n"b,x\nc,x\nd,x\n')
+    assert read(path, ReadOptions(on_bad="skip")).report.skipped == 3
+
+
+def test_skip_does_not_take_a_record_for_the_header(tmp_path):
+    for header in (b"te\xffxt,labels\n", b'"text" x,labels\n'):
+        with pytest.raises(lw.DataError, match="line 1, column"):
+            read(put(tmp_path / "d.csv", header + b"text,labels\na,b\n"), ReadOptions(on_bad="skip"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"'text' is missing; .* Name the right one with --text-field or ReadOptions\(text=\.\.\.\)\."),
+        ({"text": "Title,Body"}, r"repeat --text-field for each, or give ReadOptions\(text=\('Title', 'Body'\)\)"),
+        ({"text": "Title"}, r"'labels' is missing; .* --labels-field or ReadOptions\(labels=\.\.\.\)"),
+        ({"text": "Title", "labels": "Tags", "id": "key"}, r"'key' is missing; .* --id-field"),
+        ({"text": "Title", "labels": "Tags", "relevance": "r"}, r"'r' is missing; .* --relevance-field"),
+        ({"text": "Tags", "labels": "Tags"}, r"the text must be a string, but is a whole number"),
+    ],
+)
+def test_a_missing_field_says_which_option_names_it(tmp_path, options, message):
+    path = put(tmp_path / "d", '{"Title": "a", "Body": "b", "Tags": 7}\n')
+    with pytest.raises(lw.DataError, match=message):
+        read(path, ReadOptions(**options))
+
+
+def warned(path, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read(path, ReadOptions(**options))
+    return found, [str(warning.message) for warning in caught]
+
+
+def test_a_separator_that_no_cell_has_is_noticed(tmp_path):
+    path = put(tmp_path / "d.csv", 'text,labels\na,"x, y"\nb,"x, z"\nc,x\n')
+    found, (message,) = warned(path)
+    assert found.names == ("x", "x, y", "x, z")
+    assert message.startswith(
+        f"{path}, field labels: no cell has the separator '|', so each was read as one label; but 2"
+    )
+    assert message.endswith(
+        "2 of 3 have ','. If it separates labels, say so: --separator ',' or ReadOptions(separator=',')."
+    )
+    assert warned(path, separator=",")[1] == []
+    for fine in ('a,"x, y"\nb,x|z\n', 'a,"x, y"\nb,x\n', 'a,"[""x"", ""y""]"\n', '"a, b",x\n', "a,\n"):
+        assert warned(put(path, "text,labels\n" + fine))[1] == []
+    assert "separator ';'" in warned(put(path, "text,labels\na,x;y\n"))[1][0]
 
 
 def test_replace_mends_bytes_only(tmp_path):
@@ -128,7 +214,7 @@ def test_replace_mends_bytes_only(tmp_path):
 
 
 def test_when_every_line_is_bad_the_first_is_shown(tmp_path):
-    with pytest.raises(lw.DataError, match=r"all 2 lines are bad; the first: .*line 1, column 2"):
+    with pytest.raises(lw.DataError, match=r"there is no good line among 2 lines; the first: .*line 1, column 2"):
         read(put(tmp_path / "d", "{\n{\n"), ReadOptions(on_bad="skip"))
 
 

@@ -15,6 +15,8 @@ import zstandard
 import labelwood as lw
 import labelwood.config
 from labelwood.data import ReadOptions, read, sniff, stream
+from labelwood.data.options import FORMATS
+from labelwood.data.read import _READERS
 from labelwood.data.source import Source
 
 LINES = b"".join(b'{"text": "line %d", "labels": ["a"]}\n' % i for i in range(1000))
@@ -209,7 +211,9 @@ def test_parquet_needs_a_file(tmp_path, monkeypatch):
 def test_unknown_formats_say_what_there_is(tmp_path, content):
     path = tmp_path / "d"
     path.write_bytes(content)
-    with pytest.raises(lw.DataError, match=r"not known from the first line .*\(jsonl, csv, tsv"):
+    with pytest.raises(
+        lw.DataError, match=r"not known from the first line .*--format or ReadOptions\(format=\.\.\.\): jsonl, csv"
+    ):
         sniff(path)
 
 
@@ -237,9 +241,27 @@ def test_sniffing(tmp_path, first, kind):
 
 def test_a_json_array_is_told_apart(tmp_path):
     path = tmp_path / "d"
-    path.write_text('[{"text": "a"}]')
-    with pytest.raises(lw.DataError, match="JSON array; write one JSON object per line"):
+    for content in ('[{"text": "a"}]', '[{"text": "a", "labels": ["b"]},\n{}]', "[\n", '["a", "b"]'):
+        path.write_text(content)
+        with pytest.raises(lw.DataError, match="JSON array; write one JSON object per line"):
+            read(path)
+    path.write_text("[Title] a text\t<u>\n")
+    assert sniff(path) == "annif"
+
+
+@pytest.mark.parametrize("head", [b"\x7fELF\x02\x01\x01\x00,", b"PK\x03\x04\x14\x00,", b"\x93NUMPY\x01\x00v\x00{,\n"])
+def test_a_binary_file_is_told_apart(tmp_path, head):
+    path = tmp_path / "d"
+    path.write_bytes(head + b"\x00" * 100)
+    with pytest.raises(lw.DataError, match="this is not a text file; save the data as JSON lines or CSV"):
         read(path)
+    path.write_text("text,labels\n", encoding="utf-16")
+    with pytest.raises(lw.DataError, match="it looks like UTF-16; convert the file to UTF-8"):
+        read(path)
+
+
+def test_every_format_has_a_reader():
+    assert ("auto", *_READERS) == FORMATS
 
 
 def test_a_line_longer_than_the_limit(tmp_path, monkeypatch):

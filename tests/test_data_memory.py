@@ -48,27 +48,37 @@ def test_relevance_and_counts():
         (lambda: from_lists(["a", 5]), "row 1: a text must be a str, but is int"),
         (lambda: from_lists(["a", "\ud800"]), "row 1: .*lone surrogate at character 0"),
         (lambda: from_lists(["a"], "x"), "labels must be a list"),
-        (lambda: from_lists(["a", "b"], [["x"]]), "there are 2 documents but labels has 1 rows"),
-        (lambda: from_lists(["a"], [["x"], ["y"]]), "there are 1 documents but labels has 2 rows"),
+        (lambda: from_lists(["a", "b"], [["x"]]), "there are 2 documents but 1 row of labels"),
+        (lambda: from_lists(["a"], [["x"], ["y"]]), "there are 1 document but 2 rows of labels"),
         (lambda: from_lists(["a", "b"], [["x"], None]), "row 1: the labels are None"),
         (lambda: from_lists(["a", "b"], [["x"], [1.5]]), "row 1, field labels: .* but is float"),
         (lambda: from_lists(["a"], [["x" * 5000]]), "row 0, field labels: a label has 5000 bytes"),
         (lambda: from_lists(["a"], [[10**5000]]), "row 0, field labels: .*too many digits"),
         (lambda: from_lists(["a"], [{"x": 1}]), "row 0, field labels: .* but are an object"),
-        (lambda: from_lists(["a"], [["x"]], ids=["1", "2"]), "1 documents but ids has 2 rows"),
+        (lambda: from_lists(["a"], [["x"]], ids=["1", "2"]), "1 document but 2 rows of ids"),
         (lambda: from_lists(["a"], [["x"]], ids=[None]), "row 0, field ids: an id must be"),
-        (lambda: from_lists(["a"], [["x"]], relevance=[[1, 2]]), "row 0, field relevance: 1 labels need 1 relevances"),
+        (
+            lambda: from_lists(["a"], [["x"]], relevance=[[1, 2]]),
+            "row 0, field relevance: 1 label must have 1 relevance, but the value is 2 numbers",
+        ),
         (lambda: from_lists(["a"], [["x"]], relevance=[[float("nan")]]), "row 0, field relevance: .* but is nan"),
         (lambda: from_lists(["a"], [["x"]], relevance=[[10**400]]), "row 0, field relevance"),
-        (lambda: from_lists(["a"], [["x"]], relevance=[]), "relevance has 0 rows"),
+        (lambda: from_lists(["a"], [["x"]], relevance=[]), "0 rows of relevance"),
         (lambda: from_lists(["a"], [["x", "x"]], relevance=[[1e15, 1e15]]), "row 0: labels is malformed"),
-        (lambda: from_matrix(np.eye(2), np.eye(3)), "there are 2 documents but Y has 3 rows"),
+        (lambda: from_matrix(np.eye(2), np.eye(3)), "there are 2 documents but 3 rows of Y"),
         (lambda: from_matrix(np.eye(2), np.eye(2), names=["a"]), "Y has 2 columns but there are 1 names"),
         (lambda: from_matrix(np.eye(2), np.eye(2), names=["a", "a"]), "two columns of Y are named 'a'"),
         (lambda: from_matrix(np.eye(2), -np.eye(2)), "row 0: Y holds -1.0 in column 0"),
         (lambda: from_matrix(np.eye(2), [["a"], ["b"]], names=["a", "b"]), "names are for the columns"),
         (lambda: from_matrix(np.eye(2), np.eye(2), relevance=[[1], [1]]), "relevance is for lists"),
-        (lambda: from_matrix(np.eye(2), [["a"]]), "there are 2 documents but labels has 1 rows"),
+        (lambda: from_lists(["a", "b"], np.eye(3)), "there are 2 documents but 3 rows of Y"),
+        (lambda: from_lists(["a"], [["x"]], names=["x"]), "names are for the columns"),
+        (
+            lambda: from_matrix((np.eye(2), sparse.eye(2, format="csr"))),
+            r"second part is sparse; give \(sparse, dense\)",
+        ),
+        (lambda: from_matrix((sparse.eye(2), sparse.eye(2))), r"give \(sparse, dense\)"),
+        (lambda: from_matrix(np.eye(2), [["a"]]), "there are 2 documents but 1 row of labels"),
     ],
 )
 def test_what_is_refused_with_its_row(call, message):
@@ -83,6 +93,12 @@ def test_a_label_matrix_is_put_into_the_order_of_its_names(kind):
     assert found.names == ("a", "b", "c", "d")  # c without documents is kept
     assert rows(found) == [{"a": 0.5, "d": 1}, {"b": 2}, {}]
     assert (found.features.dense_cols, found.ids, found.report.no_labels) == (2, ("0", "1", "2"), 1)
+
+
+def test_texts_take_a_label_matrix_too():
+    found = from_lists(["t", "u"], sparse.csr_matrix([[1, 0], [1, 2]]), names=["b", "a"])
+    assert (list(found.texts), found.names, rows(found)) == (["t", "u"], ("a", "b"), [{"b": 1}, {"a": 2, "b": 1}])
+    assert from_lists(["t", "u"], np.eye(2)).names == ("0", "1")
 
 
 def test_a_label_matrix_without_names_is_numbered_and_loses_its_zeros():
@@ -137,7 +153,7 @@ def test_label_texts(tmp_path, content):
         (b"", "", "the file is empty"),
         (b"\n", "", "only blank lines"),
         (b"{}", "", "not a single label"),
-        (b'{"a": 1}', "", "must be a string, but is int"),
+        (b'{"a": 1}', "", "must be a string, but is a whole number"),
         (b'{"a": {"x": "y"}}', "", "expected the label's text as 'label'"),
         (b'{"a": "\\ud800"}', "", "lone surrogate"),
         (b'{"a": "b",\n "c" "d"}', "line 2, column 6", "not valid JSON"),

@@ -262,6 +262,9 @@ def test_broken_chunks_are_refused():
     for name, value in broken.items():
         with pytest.raises(lw.ModelFileError):
             LinearLevel.from_tensors(level.child_ptr, {**sound, name: value}, 3, 0)
+    wrapping = {**sound, "row_ptr": np.array([0, 2**63 - 1, -2, *sound["row_ptr"][3:]])}  # differences overflow to ≥ 0
+    with pytest.raises(lw.ModelFileError, match="fit"):
+        LinearLevel.from_tensors(level.child_ptr, wrapping, 3, 0)
     unsorted = {**sound, "rows": np.array([0, 2, 1, 0, 1, 2], np.int32)}
     with pytest.raises(lw.ModelFileError, match="sorted"):
         LinearLevel.from_tensors(level.child_ptr, unsorted, 3, 0)

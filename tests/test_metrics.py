@@ -21,7 +21,15 @@ from labelwood.metrics import (
     inverse_propensity,
     propensity_constants,
 )
-from labelwood.sparse import Csr, from_lists
+from labelwood.sparse import Csr
+
+
+def from_lists(lists, cols):
+    """A 0/1 matrix from sorted column lists."""
+    indptr = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    flat = np.array([column for row in lists for column in row], np.int32)
+    return Csr(indptr, flat, np.ones(len(flat), np.float32), cols)
+
 
 # Four documents, four labels in training (counts below, 50 rows), label 4 never seen.
 PREDICTED = np.array([[0, 1, 2], [1, 0, -1], [3, 2, 1], [2, 3, 0]], np.int32)

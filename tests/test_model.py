@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import labelwood as lw
 from labelwood import store
+from labelwood.data import from_lists
 
 TEXTS, LABELS = ["word1 a", "word2 b", "word3 c"], [["x"], ["y"], ["x", "z"]]
 Tensors = dict[str, Any]
@@ -66,7 +68,7 @@ def test_label_texts_from_a_file_or_a_mapping(model: lw.Model, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ({"x": 3}, "a label's text must be a string, but is int"),
+        ({"x": 3}, "a label's text must be a string, but is a whole number"),
         ({"x": "\ud800"}, "lone surrogate"),
         ({1.5: "x"}, "a label must be text or a whole number, but is float"),
         (["ex"], "label texts must map labels to texts, but are list"),
@@ -77,6 +79,12 @@ def test_label_texts_from_a_file_or_a_mapping(model: lw.Model, tmp_path: Path) -
 def test_bad_label_texts(texts: Any, message: str) -> None:
     with pytest.raises(lw.DataError, match=message):
         lw.train(TEXTS, LABELS, label_texts=texts)
+
+
+def test_a_data_set_with_too_few_label_texts_is_refused() -> None:
+    data = dataclasses.replace(from_lists(TEXTS, LABELS), label_texts=("ex",))
+    with pytest.raises(lw.DataError, match="there are 3 labels but 1 label texts"):
+        lw.train(data)
 
 
 def test_evaluating_nothing_says_what_is_missing(model: lw.Model) -> None:

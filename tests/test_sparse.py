@@ -120,3 +120,19 @@ def test_malformed_matrices_never_crash(ptr, idx, val, kind):
     assert np.isfinite(found.data).all()
     if found.nnz:
         assert 0 <= found.indices.min() <= found.indices.max() < found.cols
+
+
+def test_out_of_range_coordinates_and_wrapping_pointers_are_refused():
+    """scipy's own conversions read out of bounds on these."""
+    coo = sparse.coo_matrix(DENSE)
+    coo.row[1] = 10**9
+    with pytest.raises(lw.DataError, match="malformed"):
+        as_csr(coo)
+    csc = sparse.csc_matrix(DENSE)
+    csc.indptr = np.array([0, 2**63 - 1, -2, 3])
+    with pytest.raises(lw.DataError, match="malformed"):
+        as_csr(csc)
+    csr = sparse.csr_matrix(DENSE)
+    csr.data = csr.data.reshape(1, -1)
+    with pytest.raises(lw.DataError, match="malformed"):
+        as_csr(csr)

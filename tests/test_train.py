@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import subprocess
+import sys
 import warnings
 
+import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood.data import from_matrix
+from labelwood.sparse import Csr, Features
 from toy import keyword_set
 
 TEXTS, LABELS = keyword_set()
@@ -33,3 +39,35 @@ def test_relevances_are_never_ignored_in_silence():
         warnings.simplefilter("error")
         lw.train(TEXTS, LABELS, relevance=relevance, settings={"linear.relevance": "given"})
         lw.train(TEXTS, LABELS)
+
+
+def by_hand(**changes):
+    """A Dataset made without the readers."""
+    whole = from_matrix(np.eye(6), [["a"], ["b"]] * 3)
+    return dataclasses.replace(whole, **changes)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"features": Features(dense=np.ones((3, 6), np.float32))},
+        {"features": Features(Csr(np.arange(7), np.full(6, 2**30, np.int32), np.ones(6, np.float32), 6))},
+        {"labels": Csr(np.arange(7), np.full(6, 9, np.int32), np.ones(6, np.float32), 2)},
+        {"names": ("a",)},
+    ],
+)
+def test_a_dataset_made_by_hand_is_checked_too(wrong):
+    with pytest.raises(lw.DataError):
+        lw.train(by_hand(**wrong))
+    lw.train(by_hand())
+
+
+def test_a_daemon_thread_at_exit_does_not_abort():
+    code = (
+        "import threading, time, numpy as np, labelwood as lw\n"
+        "x, y = np.random.rand(3000, 200), [[str(i % 500)] for i in range(3000)]\n"
+        "work = lambda: lw.train(X=x, labels=y, settings={'linear.eps': 1e-9, 'linear.max_iter': 1000000})\n"
+        "threading.Thread(target=work, daemon=True).start()\n"
+        "time.sleep(0.5)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

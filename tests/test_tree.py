@@ -142,3 +142,13 @@ def test_tensors_round_trip_and_refuse_nonsense():
             Tree.from_tensors({**tree.tensors(), name: value}, 4)
     with pytest.raises(lw.ModelFileError):
         Tree.from_tensors(tree.tensors(), 3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_that_cancel_to_a_denormal(seed):
+    """1 / |sum| leaves float32's range here: it must not turn scores into NaN and halves into wrong sizes."""
+    x = np.zeros((40, 3), np.float32)
+    x[:20, 2], x[:10, 0], x[10:20, 0], x[20:, 1] = 1e-45, 1, -1, 1
+    found = split(Features(as_csr(x)), 2, False, seed, 20, 1)
+    assert [len(part) for part in found] == [20, 20]
+    assert sorted(m for part in found for m in part) == list(range(40))

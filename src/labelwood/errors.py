@@ -71,14 +71,14 @@ class MissingExtraError(LabelwoodError):
     """An optional dependency is needed and not installed; the message gives the pip command."""
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 document, 2,000 documents."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """The tail of a message about an unknown word: the closest allowed one, then all of them."""
     names = sorted(allowed)
     close = get_close_matches(word, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Allowed: {', '.join(names)}."
+
+
+def counted(count: int, thing: str) -> str:
+    """A number and what it counts: 1 bad line, 1,200 bad lines."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -150,7 +150,7 @@ class LinearLevel:
 
 
 def _pointers(ptr: NDArray[np.int64], end: int) -> bool:
-    return bool(ptr[0] == 0 and ptr[-1] == end and (np.diff(ptr) >= 0).all())
+    return bool(ptr[0] == 0 and ptr[-1] == end and (ptr[1:] >= ptr[:-1]).all())  # np.diff would wrap around
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:

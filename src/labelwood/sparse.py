@@ -138,14 +138,6 @@ def empty(rows: int, cols: int) -> Csr:
     return Csr(np.zeros(rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), cols)
 
 
-def from_lists(lists: list[list[int]], cols: int) -> Csr:
-    """A 0/1 matrix from sorted, unique column lists."""
-    indptr = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(x) for x in lists], out=indptr[1:])
-    flat = np.fromiter((c for x in lists for c in x), np.int32, count=int(indptr[-1]))
-    return checked(Csr(indptr, flat, np.ones(len(flat), np.float32), cols), "labels")
-
-
 def as_csr(matrix: object, name: str = "X", *, cols: int | None = None) -> Csr:
     """Any scipy matrix or array, or a dense array, as a checked Csr.
 
@@ -193,11 +185,17 @@ def as_features(matrix: object) -> Features:
     if isinstance(matrix, Features):
         sparse = None if matrix.sparse is None else as_csr(matrix.sparse)
         return Features(sparse, None if matrix.dense is None else as_dense(matrix.dense))
-    if isinstance(matrix, tuple) and len(matrix) == 2 and (isinstance(matrix[0], Csr) or hasattr(matrix[0], "tocsr")):
+    if isinstance(matrix, tuple) and len(matrix) == 2 and any(map(_is_sparse, matrix)):
+        if _is_sparse(matrix[1]):
+            raise DataError("X is a pair whose second part is sparse; give (sparse, dense), in this order.")
         return Features(as_csr(matrix[0], "X[0]"), as_dense(matrix[1], "X[1]"))
-    if isinstance(matrix, Csr) or hasattr(matrix, "tocsr"):
+    if _is_sparse(matrix):
         return Features(as_csr(matrix))
     return Features(dense=as_dense(matrix))
+
+
+def _is_sparse(matrix: object) -> bool:
+    return isinstance(matrix, Csr) or hasattr(matrix, "tocsr")
 
 
 def checked(matrix: Csr, name: str) -> Csr:
@@ -236,6 +234,8 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
         data,
         shape[1],
     )
+    if found.indices.ndim != 1 or data.ndim != 1:
+        raise DataError(f"{name} is malformed: its indices and values must be flat arrays.")
     what, _, _ = _fault(found)
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
@@ -248,9 +248,13 @@ def _convert(matrix: Any, name: str) -> Any:
         minor = matrix.shape[0] if matrix.format == "csc" else matrix.shape[1] // max(1, matrix.blocksize[1])
         major = matrix.shape[1] if matrix.format == "csc" else matrix.shape[0] // max(1, matrix.blocksize[0])
         p, i = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (np.diff(p) >= 0).all()
+        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (p[1:] >= p[:-1]).all()
         if not sound or (i.size and (i.min() < 0 or i.max() >= minor)):
             raise DataError(f"{name} is malformed: its {matrix.format} pointers or indices are out of range.")
+    if matrix.format == "coo":
+        for i, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            if len(i) and (i.min() < 0 or i.max() >= size):
+                raise DataError(f"{name} is malformed: its coo rows or columns are out of range.")
     try:
         return matrix.tocsr()
     except (ValueError, IndexError, TypeError) as error:

@@ -26,7 +26,7 @@ from .model import Model
 from .progress import Progress, Silent
 from .recipes import Recipe
 from .shortlist import all_rows, from_ids, union
-from .sparse import Csr, Features
+from .sparse import Csr, Features, as_features, checked
 from .threads import workers
 from .tree import Tree, build, up
 from .workspace import Workspace, digest_arrays, digest_plain
@@ -120,7 +120,17 @@ def prepare(data: Dataset) -> Problem:
         raise DataError(
             f"there are {len(data)} documents but {data.labels.rows} rows of labels; give one row for each."
         )
-    y = _positive(data.labels)
+    if data.features is not None:
+        if data.features.rows != len(data):
+            raise DataError(f"there are {len(data)} documents but {data.features.rows} rows of features.")
+        as_features(data.features)  # a Dataset may have been made by hand: native code sees nothing unchecked
+    if data.labels.cols != len(data.names):
+        raise DataError(f"the labels have {data.labels.cols} columns but {len(data.names)} names; each needs one.")
+    if len(data.label_texts) not in {0, len(data.names)}:
+        raise DataError(
+            f"there are {len(data.names)} labels but {len(data.label_texts)} label texts; give all or none."
+        )
+    y = _positive(checked(data.labels, "labels"))
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
     counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
@@ -190,7 +200,7 @@ class _Trainer:
         state = {name: array for name, array in stage.tensors.items() if not name.startswith("x.")}
         indptr, indices, data = (stage.tensors[f"x.{part}"] for part in ("indptr", "indices", "data"))
         tfidf = Tfidf.from_tensors(config, state)
-        return tfidf, Features(Csr(indptr, indices, data, tfidf.size)), stage.key
+        return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
 
     def tree(self, x: Features, x_key: str) -> tuple[Tree, str]:
         """Label features, then clusters of the labels that have positives."""

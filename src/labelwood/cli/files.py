@@ -28,9 +28,6 @@ def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) 
     return data
 
 
-_EXAMPLES = 5
-
-
 class Tally:
     """Adds up what the blocks of a stream hold: their reports, label names and label occurrences."""
 
@@ -41,15 +38,7 @@ class Tally:
     def watch(self, blocks: Iterable[Dataset]) -> Iterator[Dataset]:
         """The blocks as they are, each counted on its way."""
         for block in blocks:
-            old, new = self.report, block.report
-            self.report = ReadReport(
-                rows=old.rows + new.rows,
-                skipped=old.skipped + new.skipped,
-                replaced=old.replaced + new.replaced,
-                duplicate_labels=old.duplicate_labels + new.duplicate_labels,
-                no_labels=old.no_labels + new.no_labels,
-                examples=(*old.examples, *new.examples)[:_EXAMPLES],
-            )
+            self.report += block.report
             self.names.update(block.names)
             self.occurrences += 0 if block.labels is None else block.labels.nnz
             yield block

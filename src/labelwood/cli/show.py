@@ -150,7 +150,8 @@ def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:
 def bad_lines(name: str, report: ReadReport) -> None:
     """What --on-bad skip or replace did, on stderr; nothing if all was well."""
     if report.skipped:
-        complain("warning", f"{name}: skipped {counted(report.skipped, 'bad line')}; the first:")
+        lost = counted(report.skipped, "bad line")
+        complain("warning", f"{name}: {lost} {'was' if report.skipped == 1 else 'were'} skipped; the first:")
         for example in report.examples:
             with suppress(OSError):
                 print(f"  {_printable(example)}", file=sys.stderr, flush=True)

@@ -61,6 +61,9 @@ def _not_text(text: object, row: int) -> DataError:
     return DataError(f"the text is not valid Unicode (lone surrogate at character {at}).", row=row)
 
 
+EXAMPLES = 5  # messages of bad lines that a report keeps
+
+
 @dataclasses.dataclass(frozen=True)
 class ReadReport:
     """What a reader met on the way: counts, and the first few bad places as text."""
@@ -71,6 +74,17 @@ class ReadReport:
     duplicate_labels: int = 0  # label repeats within a row, merged
     no_labels: int = 0  # rows without any label
     examples: tuple[str, ...] = ()  # messages of the first bad lines
+
+    def __add__(self, more: ReadReport) -> ReadReport:
+        """The report of both, read one after the other."""
+        return ReadReport(
+            rows=self.rows + more.rows,
+            skipped=self.skipped + more.skipped,
+            replaced=self.replaced + more.replaced,
+            duplicate_labels=self.duplicate_labels + more.duplicate_labels,
+            no_labels=self.no_labels + more.no_labels,
+            examples=(*self.examples, *more.examples)[:EXAMPLES],
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ columns (id, text), with or without a header. Annif's vocabulary files (<uri><TA
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any
 from ..errors import DataError
 from . import strictjson
 from .dataset import Dataset, check_label
+from .fields import kind_of
 from .reading import without_end
+from .records import Records
 from .rows import Log
 from .sniff import first_line
 from .source import Source
@@ -116,25 +117,18 @@ def _from_object(source: Source) -> Iterator[Pair]:
 
 
 def _from_table(source: Source, delimiter: str) -> Iterator[Pair]:
-    parser = csv.reader(iter(lambda: source.readline().decode("latin-1"), ""), delimiter=delimiter, strict=True)
-    first = True
-    while True:
-        line = source.line + 1
-        try:
-            raw = next(parser, None)
-            if raw is None:
-                return
-            cells = [Log().utf8(cell.encode("latin-1")).decode().strip() for cell in raw]
-            if any(cells) and len(cells) != 2:
-                raise DataError(f"expected two columns, a label and its text, but found {len(cells)}.")
-        except csv.Error as error:
-            raise DataError(f"not valid CSV: {error}.", file=source.name, line=line) from error
-        except DataError as error:
-            raise error.at(file=source.name, line=line) from error
-        header = first and any(cells) and cells[0].lower() in _ID_KEYS and cells[1].lower() in _TEXT_KEYS
-        if any(cells) and not header:
-            yield line, cells[0].removeprefix("<").removesuffix(">"), cells[1]
-        first = first and not any(cells)
+    first, records = True, Records(source, delimiter, Log())
+    for raw in records:
+        cells = [cell.encode("latin-1").decode().strip() for cell in raw]
+        if not any(cells):
+            continue
+        if len(cells) != 2:
+            few = f"expected two columns, a label and its text, but found {len(cells)}."
+            records.bad(DataError(few), min(len(cells), 2))
+        header = first and cells[0].lower() in _ID_KEYS and cells[1].lower() in _TEXT_KEYS
+        if not header:
+            yield records.line, cells[0].removeprefix("<").removesuffix(">"), cells[1]
+        first = False
 
 
 def _text(value: object) -> str:
@@ -144,7 +138,7 @@ def _text(value: object) -> str:
             raise DataError(f"expected the label's text as {_either(_TEXT_KEYS)} in its object.")
         value = value[key]
     if not isinstance(value, str):
-        raise DataError(f"a label's text must be a string, but is {type(value).__name__}.")
+        raise DataError(f"a label's text must be a string, but is {kind_of(value)}.")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:

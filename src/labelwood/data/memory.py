@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError
+from ..errors import DataError, counted
 from ..sparse import Csr, as_csr, as_features, checked
 from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label, ordered
 from .fields import id_of, labels_of, weighted
@@ -27,15 +27,19 @@ Labels = Iterable[RowLabels] | ScipyMatrix | Csr | NDArray[Any]  # a list for ea
 
 def from_lists(
     texts: Iterable[str],
-    labels: Iterable[RowLabels] | None = None,
+    labels: object = None,
     ids: Iterable[str | int] | None = None,
     relevance: Iterable[Sequence[float]] | None = None,
+    names: Sequence[str | int] | None = None,
 ) -> Dataset:
-    """Texts with one list of labels each (one string or number is one label); a DataError names the row."""
+    """Texts with labels: a list for each (one string or number is one label), or a matrix as for `from_matrix`.
+
+    A DataError names the row.
+    """
     _no_string(texts, "texts")
     packed = Texts.from_strings(texts)
-    matrix, names, report = _labels(labels, relevance, len(packed))
-    return Dataset(packed, None, matrix, names, _ids(ids, len(packed)), report)
+    matrix, known, report = _labels(labels, relevance, names, len(packed))
+    return Dataset(packed, None, matrix, known, _ids(ids, len(packed)), report)
 
 
 def from_matrix(
@@ -47,15 +51,8 @@ def from_matrix(
 ) -> Dataset:
     """Features X (n, d) with labels: lists as for `from_lists`, or a matrix Y (n, L) whose columns `names` names."""
     x = as_features(features)
-    if not _is_matrix(labels):
-        if names is not None:
-            raise DataError("names are for the columns of a label matrix Y; lists of labels hold their names.")
-        found = _labels(labels, relevance, x.rows)  # type: ignore[arg-type]
-    else:
-        if relevance is not None:
-            raise DataError("relevance is for lists of labels; a label matrix Y holds its own values.")
-        found = _label_matrix(as_csr(labels, "Y"), names, x.rows)
-    return Dataset(None, x, found[0], found[1], _ids(ids, x.rows), found[2])
+    matrix, known, report = _labels(labels, relevance, names, x.rows)
+    return Dataset(None, x, matrix, known, _ids(ids, x.rows), report)
 
 
 def _is_matrix(labels: object) -> bool:
@@ -64,11 +61,22 @@ def _is_matrix(labels: object) -> bool:
     return isinstance(labels, Csr) or hasattr(labels, "tocsr")
 
 
+Found = tuple[Csr | None, tuple[str, ...], ReadReport]
+
+
 def _labels(
-    labels: Iterable[RowLabels] | None, relevance: Iterable[Sequence[float]] | None, rows: int
-) -> tuple[Csr | None, tuple[str, ...], ReadReport]:
-    if labels is None:
-        return None, (), ReadReport(rows=rows)
+    labels: Any, relevance: Iterable[Sequence[float]] | None, names: Sequence[str | int] | None, rows: int
+) -> Found:
+    if _is_matrix(labels):
+        if relevance is not None:
+            raise DataError("relevance is for lists of labels; a label matrix Y holds its own values.")
+        return _label_matrix(as_csr(labels, "Y"), names, rows)
+    if names is not None:
+        raise DataError("names are for the columns of a label matrix Y; lists of labels hold their names.")
+    return (None, (), ReadReport(rows=rows)) if labels is None else _label_lists(labels, relevance, rows)
+
+
+def _label_lists(labels: Iterable[RowLabels], relevance: Iterable[Sequence[float]] | None, rows: int) -> Found:
     _no_string(labels, "labels")
     weights = None if relevance is None else list(relevance)
     table, count, empty = LabelTable(), 0, 0
@@ -104,7 +112,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> tuple[Csr, tuple[str, ...], ReadReport]:
+def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> Found:
     """Columns into the order of their sorted names; entries of 0 are dropped."""
     _same(y.rows, rows, "Y")
     given = [str(i) for i in range(y.cols)] if names is None else [check_label(_plain(name)) for name in names]
@@ -156,4 +164,5 @@ def _no_string(value: object, name: str) -> None:
 
 def _same(count: int, rows: int, name: str) -> None:
     if count != rows:
-        raise DataError(f"there are {rows} documents but {name} has {count} rows; each document needs one.")
+        seen = f"{counted(rows, 'document')} but {counted(count, 'row')} of {name}"
+        raise DataError(f"there are {seen}; each document needs one.")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, counted
 from . import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
 from .dataset import Dataset
 from .options import ReadOptions
@@ -100,5 +100,6 @@ def _no_rows(reading: Reading) -> DataError:
     name = "standard input" if str(reading.path) == "-" else str(reading.path)
     if reading.log.skipped:
         first = reading.log.examples[0]
-        return DataError(f"all {reading.log.skipped} lines are bad; the first: {first}", file=name)
+        lines = counted(reading.log.skipped, "line")
+        return DataError(f"there is no good line among {lines}; the first: {first}", file=name)
     return DataError("there is not a single document in it.", file=name)

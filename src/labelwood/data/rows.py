@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from ..sparse import Csr, Features, checked
-from .dataset import Dataset, LabelTable, ReadReport, Texts
+from .dataset import EXAMPLES, Dataset, LabelTable, ReadReport, Texts
 
 Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
 _PIECE = 2**20
 _DECODER = codecs.getincrementaldecoder("utf-8")
-_EXAMPLES = 5
 
 
 class Row(NamedTuple):
@@ -31,19 +30,19 @@ class Row(NamedTuple):
 
 
 class Log:
-    """What to do with bad lines, and how many there were."""
+    """What to do with bad lines (None: there is no choice), and how many there were."""
 
-    def __init__(self, on_bad: str = "error") -> None:
+    def __init__(self, on_bad: str | None = None) -> None:
         self.on_bad = on_bad
         self.skipped = self.replaced = 0
         self.examples: list[str] = []
 
-    def bad(self, error: DataError) -> None:
-        """Raise it, or count it where bad lines are skipped."""
+    def bad(self, error: DataError, lines: int = 1) -> None:
+        """Raise it, or count it (and the lines lost by it) where bad lines are skipped."""
         if self.on_bad != "skip":
             raise error
-        self.skipped += 1
-        if len(self.examples) < _EXAMPLES:
+        self.skipped += lines
+        if len(self.examples) < EXAMPLES:
             self.examples.append(str(error))
 
     def utf8(self, raw: bytes) -> bytes:
@@ -54,8 +53,10 @@ class Log:
         if self.on_bad == "replace":
             self.replaced += 1
             return raw.decode("utf-8", errors="replace").encode()
-        hint = " It looks like UTF-16; convert it to UTF-8." if raw[:2] in {b"\xff\xfe", b"\xfe\xff"} else ""
-        raise DataError(f"byte 0x{raw[bad]:02x} is not valid UTF-8; text must be UTF-8.{hint}", column=bad + 1)
+        seen = "it looks like UTF-16; " if raw[:2] in {b"\xff\xfe", b"\xfe\xff"} else ""
+        choice = "" if self.on_bad is None else ', or replace such bytes (--on-bad replace, on_bad="replace")'
+        way = f"{seen}convert the file to UTF-8{choice}."
+        raise DataError(f"byte 0x{raw[bad]:02x} is not valid UTF-8; {way}", column=bad + 1)
 
 
 def _first_bad_byte(raw: bytes) -> int | None:

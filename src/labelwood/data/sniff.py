@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ..errors import DataError
+from .options import FORMATS
 from .source import Source, beside, is_folder
 
 _FOLDERS = (
@@ -23,7 +24,10 @@ _LINES = (  # the first that matches the first line; csv and tsv come last becau
     ("csv", re.compile(rb"[^\n]*[,;]|\s*\"?(text|title|content)\"?\s*\Z")),
     ("tsv", re.compile(rb"[^\n]*\t")),
 )
-_WAY_OUT = "name the format by option (jsonl, csv, tsv, parquet, fasttext, xmc, xmc-pair, attentionxml, pecos, annif)."
+_ARRAY = re.compile(rb"\s*\[\s*(?:[\[{\"]|\Z)")
+_WAY_OUT = f"name it with --format or ReadOptions(format=...): {', '.join(FORMATS[1:])}."
+_NEVER_TEXT = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\xc0\xc1\xf5-\xff]")
+_HEAD = 4096  # bytes that tell whether it is text
 
 
 def sniff(path: str | Path) -> str:
@@ -47,13 +51,23 @@ def sniff_source(source: Source) -> str:
     if source.magic.startswith(b"PAR1"):
         return "parquet"
     line = first_line(source)
+    if _is_binary(line[:_HEAD]):
+        raise DataError("this is not a text file; save the data as JSON lines or CSV.", file=source.name)
+    if _ARRAY.match(line):
+        raise DataError(
+            "this looks like a JSON array; write one JSON object per line instead (jq -c '.[]').", file=source.name
+        )
     for name, pattern in _LINES:
         if pattern.match(line):
             return name
-    if line.lstrip().startswith(b"["):
-        raise DataError("this looks like a JSON array; write one JSON object per line instead.", file=source.name)
     seen = line[:60].decode(errors="replace").rstrip()
     raise DataError(f"the format is not known from the first line {seen!r}; {_WAY_OUT}", file=source.name)
+
+
+def _is_binary(head: bytes) -> bool:
+    """NUL among other bytes no text has; NUL alone may stand in a text, and UTF-16 is told by the readers."""
+    utf16 = head[:2] in {b"\xff\xfe", b"\xfe\xff"}
+    return b"\0" in head and not utf16 and _NEVER_TEXT.search(head) is not None
 
 
 def first_line(source: Source) -> bytes:

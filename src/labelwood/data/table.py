@@ -1,22 +1,19 @@
-"""CSV and TSV with a header line, quoted as RFC 4180 has it (a field may hold line feeds).
-
-The bytes are handed to Python's csv module as Latin-1, whose 256 characters are the 256 bytes: its structure is ASCII,
-and each cell comes back as the UTF-8 it was.
-"""
+"""CSV and TSV with a header line, quoted as RFC 4180 has it (a field may hold line feeds)."""
 
 from __future__ import annotations
 
-import csv
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from .. import limits
-from ..errors import DataError
+from ..errors import DataError, counted
 from . import strictjson
 from .fields import Fields
 from .reading import Reading
+from .records import Records
 from .rows import Row
-from .source import Source
+
+_USUAL = ",;|"  # separators of labels
 
 
 def csv_rows(reading: Reading) -> Iterator[Row]:
@@ -31,84 +28,101 @@ def tsv_rows(reading: Reading) -> Iterator[Row]:
 
 
 def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
-    source, log = reading.main(), reading.log
-    records = _records(reading, source, delimiter)
-    line, header = next(records, (1, []))
+    source = reading.main()
+    records = Records(source, delimiter, reading.log)
+    each = iter(records)
+    names = [cell.encode("latin-1").decode().strip() for cell in next(each, [])]
     try:
-        names = [log.utf8(cell.encode("latin-1")).decode().strip() for cell in header]
         fields = _fields(names, reading)
     except DataError as error:
-        raise error.at(file=source.name, line=line) from error
-    for line, cells in records:
+        raise error.at(file=source.name, line=records.line) from error
+    separator = _Separator(reading.options.separator)
+    for cells in each:
+        if len(cells) != len(names):
+            few = f"the header has {counted(len(names), 'column')} but this record {len(cells)}."
+            records.bad(DataError(few), min(len(cells), len(names)))
+            continue
         try:
-            row = fields.row(_record(names, cells, fields, reading), log)
+            row = fields.row(_record(names, cells, fields, separator), reading.log)
         except DataError as error:
-            log.bad(error.at(file=source.name, line=line))
+            records.bad(error, names.index(error.field) if error.field in names else 0)
             continue
         yield row
-
-
-def _records(reading: Reading, source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(number of its first line, cells) of every record that is not blank."""
-    # The csv module refuses fields above 128 KB unless told otherwise, for the whole process; documents are longer.
-    csv.field_size_limit(max(csv.field_size_limit(), limits.MAX_LINE_BYTES))
-    parser = csv.reader(iter(lambda: source.readline().decode("latin-1"), ""), delimiter=delimiter, strict=True)
-    while True:
-        line = source.line + 1
-        try:
-            cells = next(parser, None)
-        except csv.Error as error:
-            reading.log.bad(DataError(f"not valid CSV: {error}.", file=source.name, line=line))
-            continue
-        if cells is None:
-            return
-        if cells and not (len(cells) == 1 and cells[0].isspace()):
-            yield line, cells
-        del cells
+    separator.warn(f"{source.name}, field {fields.labels}")
 
 
 def _fields(names: list[str], reading: Reading) -> Fields:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise DataError(f"two columns are named {twice[:60]!r}.")
-    return Fields.choose(names, reading.options, reading.need_labels)
+    try:
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise DataError(f"two columns are named {twice[:60]!r}.")
+        return Fields.choose(names, reading.options, reading.need_labels)
+    except DataError as error:
+        raise DataError(f"{error.message} The first line must name the columns.", field=error.field) from error
 
 
-def _record(names: list[str], cells: list[str], fields: Fields, reading: Reading) -> dict[str, Any]:
-    if len(cells) != len(names):
-        raise DataError(f"the header has {len(names)} columns but this record {len(cells)}.")
+def _record(names: list[str], cells: list[str], fields: Fields, separator: _Separator) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name, cell in zip(names, cells, strict=True):
         if name in fields.text:
             record[name] = cell.encode("latin-1")
         elif name in {fields.labels, fields.relevance}:
-            record[name] = _listed(_decoded(cell, name, reading), name, reading.options.separator)
+            record[name] = separator.split(_decoded(cell), name, count=name == fields.labels)
         elif name == fields.id:
-            record[name] = _decoded(cell, name, reading)
+            record[name] = _decoded(cell)
     cells.clear()  # a huge cell need not be held twice
     if fields.relevance in record:
         record[fields.relevance] = [_number(item, fields.relevance) for item in record[fields.relevance]]
     return record
 
 
-def _decoded(cell: str, name: str, reading: Reading) -> str:
-    try:
-        return reading.log.utf8(cell.encode("latin-1")).decode()
-    except DataError as error:
-        raise error.at(field=name) from error
+def _decoded(cell: str) -> str:
+    return cell.encode("latin-1").decode()
 
 
-def _listed(cell: str, name: str, separator: str) -> list[Any]:
-    """`a|b`, or a JSON list; empty parts are left out."""
-    cell = cell.strip()
-    if cell.startswith("[") and cell.endswith("]"):
+class _Separator:
+    """Splits cells into labels, and notices where another separator seems to be meant."""
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+        self._cells = self._found = 0
+        self._others = dict.fromkeys(_USUAL, 0)
+
+    def split(self, cell: str, name: str, *, count: bool) -> list[Any]:
+        """`a|b`, or a JSON list; empty parts are left out."""
+        cell = cell.strip()
+        if cell.startswith("[") and cell.endswith("]"):
+            return self._json(cell, name)
+        if count and cell:
+            self._count(cell)
+        return [part for part in map(str.strip, cell.split(self._separator)) if part]
+
+    def warn(self, place: str) -> None:
+        """Once, at the end: the separator never occurs, but another one does in most cells."""
+        other, count = max(self._others.items(), key=lambda item: item[1])
+        if self._found or 2 * count <= self._cells:
+            return
+        warnings.warn(
+            f"{place}: no cell has the separator {self._separator!r}, so each was read as one label; but {count} of "
+            f"{self._cells} have {other!r}. If it separates labels, say so: --separator '{other}' or "
+            f"ReadOptions(separator={other!r}).",
+            stacklevel=2,
+        )
+
+    def _count(self, cell: str) -> None:
+        self._cells += 1
+        if self._found or self._separator in cell:
+            self._found += 1
+            return
+        for other in _USUAL:
+            self._others[other] += other in cell
+
+    def _json(self, cell: str, name: str) -> list[Any]:
         try:
-            found = strictjson.loads(cell.encode())
+            return list(strictjson.loads(cell.encode()))
         except DataError as error:
-            way = f'write ["a", "b"] or a{separator}b'
+            way = f'write ["a", "b"] or a{self._separator}b'
             raise DataError(f"the cell looks like a list but is {error.message} {way}.", field=name) from error
-        return list(found)
-    return [part for part in map(str.strip, cell.split(separator)) if part]
 
 
 def _number(item: object, field: str | None) -> object:
