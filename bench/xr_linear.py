@@ -127,7 +127,7 @@ def prepare(name: str, folder: Path, threads: int) -> str:
     data, held = (lw.read_data(base / f"{part}.jsonl.xz") for part in ("train", HELD_OUT.get(name, "test")))
     tfidf, x = Tfidf.fit(data.texts, TfidfConfig(), threads=threads)
     held_x = tfidf.transform(held.texts, threads=threads)
-    held_y = align_labels(held, data.names)
+    held_y = align_labels(held, {name: i for i, name in enumerate(data.names)})
     matrices = {"x": x, "y": data.labels, "held_x": held_x, "held_y": held_y}
     for key, matrix in matrices.items():
         sparse.save_npz(folder / f"{key}.npz", matrix.to_scipy(), compressed=False)
