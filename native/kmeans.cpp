@@ -5,75 +5,28 @@
 #include <numeric>
 
 #include "kernels.h"
+#include "local_rows.h"
 #include "rng.h"
 
 namespace lw {
 namespace {
 
-// The rows of one segment with only the features that occur in them, numbered anew, so that centres are short dense
-// arrays. Features: [sparse (local) | dense].
-struct Local {
-  int64_t n = 0, features = 0, dense_cols = 0;
-  std::vector<int64_t> ptr;
-  std::vector<uint32_t> idx;
-  std::vector<float> val;
-  std::vector<const float*> dense;
-  int64_t width() const { return features + dense_cols; }
-};
-
 struct Scratch {
-  std::vector<uint64_t> seen;
-  std::vector<uint32_t> words;  // of `seen` that are not 0
-  std::vector<uint32_t> number;
-  Local local;
+  RowGatherer gatherer;
+  LocalRows rows;
 };
 
-void mark(Scratch& s, int32_t feature) {
-  uint64_t& word = s.seen[feature >> 6];
-  if (!word) s.words.push_back(static_cast<uint32_t>(feature >> 6));
-  word |= uint64_t{1} << (feature & 63);
-}
-
-void gather(const Features& z, const int32_t* m, int64_t n, Scratch& s) {
-  const Csr& rows = z.sparse;
-  if (s.number.empty()) s.number.resize(rows.cols), s.seen.assign((rows.cols + 63) / 64, 0);
-  Local& out = s.local;
-  out.n = n;
-  out.dense_cols = z.dense_cols;
-  out.ptr.assign(1, 0);
-  out.dense.clear();
-  int64_t nnz = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t p = rows.ptr[m[i]]; p < rows.ptr[m[i] + 1]; ++p) mark(s, rows.idx[p]);
-    out.ptr.push_back(nnz += rows.size(m[i]));
-    if (z.dense_cols) out.dense.push_back(z.dense_row(m[i]));
-  }
-  uint32_t next = 0;
-  std::sort(s.words.begin(), s.words.end());  // as many as there are features here, not in all of Z
-  for (size_t word : s.words) {
-    for (uint64_t bits = s.seen[word]; bits; bits &= bits - 1) s.number[word * 64 + __builtin_ctzll(bits)] = next++;
-    s.seen[word] = 0;
-  }
-  s.words.clear();
-  out.features = next;
-  out.idx.resize(nnz);
-  out.val.resize(nnz);
-  for (int64_t i = 0, at = 0; i < n; ++i)
-    for (int64_t p = rows.ptr[m[i]]; p < rows.ptr[m[i] + 1]; ++p, ++at)
-      out.idx[at] = s.number[rows.idx[p]], out.val[at] = rows.val[p];
-}
-
-void add(const Local& z, int64_t i, float scale, float* out) {
+void add(const LocalRows& z, int64_t i, float scale, float* out) {
   for (int64_t p = z.ptr[i]; p < z.ptr[i + 1]; ++p) out[z.idx[p]] += scale * z.val[p];
-  for (int64_t j = 0; j < z.dense_cols; ++j) out[z.features + j] += scale * z.dense[i][j];
+  for (int64_t j = 0; j < z.dense_cols; ++j) out[z.sparse_cols() + j] += scale * z.dense[i][j];
 }
 
-float dot(const Local& z, int64_t i, const float* c) {
+float dot(const LocalRows& z, int64_t i, const float* c) {
   float a = 0, b = 0;
   int64_t p = z.ptr[i];
   for (; p + 2 <= z.ptr[i + 1]; p += 2) a += z.val[p] * c[z.idx[p]], b += z.val[p + 1] * c[z.idx[p + 1]];
   if (p < z.ptr[i + 1]) a += z.val[p] * c[z.idx[p]];
-  for (int64_t j = 0; j < z.dense_cols; ++j) b += z.dense[i][j] * c[z.features + j];
+  for (int64_t j = 0; j < z.dense_cols; ++j) b += z.dense[i][j] * c[z.sparse_cols() + j];
   return a + b;
 }
 
@@ -90,7 +43,7 @@ struct Scored {
 };
 
 // The sum of the rows with side[i] == 0, in two partial sums of fixed ranges: the same bits for any thread count.
-void sum_left(const Local& z, const std::vector<uint8_t>& right, std::vector<float> (&part)[2], int threads,
+void sum_left(const LocalRows& z, const std::vector<uint8_t>& right, std::vector<float> (&part)[2], int threads,
               Control& control) {
   parallel_for(threads, 2, control, [&](int64_t h, int) {
     part[h].assign(z.width(), 0);
@@ -101,7 +54,7 @@ void sum_left(const Local& z, const std::vector<uint8_t>& right, std::vector<flo
 }
 
 // c = z_r - z_l for a random r and the least similar of eight random others: two equal starts would leave c = 0.
-void start_apart(const Local& z, uint64_t k, std::vector<float>& c) {
+void start_apart(const LocalRows& z, uint64_t k, std::vector<float>& c) {
   const uint32_t n = static_cast<uint32_t>(z.n);
   Rng rng(k);
   const uint32_t r = rng.below(n);
@@ -118,7 +71,7 @@ void start_apart(const Local& z, uint64_t k, std::vector<float>& c) {
 
 // Balanced 2-means: the `left` members with the lowest <c, z>, c = R/|R| - L/|L|, go left (ties: smaller label).
 // Members stay sorted within each side. R is the total minus L, which halves the adding.
-void bisect(const Local& z, int32_t* m, int64_t left, uint64_t k, int max_iter, int threads, Control& control) {
+void bisect(const LocalRows& z, int32_t* m, int64_t left, uint64_t k, int max_iter, int threads, Control& control) {
   const int64_t n = z.n;
   std::vector<float> c(z.width(), 0), total, part[2];
   start_apart(z, k, c);
@@ -175,14 +128,14 @@ std::vector<int32_t> assign_balanced(const std::vector<float>& sim, int64_t n, i
 }
 
 // centres (features, B): normalised sums of the members of each part.
-void recentre(const Local& z, int32_t parts, const std::vector<int32_t>& choice, std::vector<float>& centres,
+void recentre(const LocalRows& z, int32_t parts, const std::vector<int32_t>& choice, std::vector<float>& centres,
               const Control& control) {
   centres.assign(z.width() * parts, 0);
   for (int64_t i = 0; i < z.n; ++i) {
     control.check();
     if (choice[i] < 0) continue;
     for (int64_t p = z.ptr[i]; p < z.ptr[i + 1]; ++p) centres[int64_t{z.idx[p]} * parts + choice[i]] += z.val[p];
-    for (int64_t j = 0; j < z.dense_cols; ++j) centres[(z.features + j) * parts + choice[i]] += z.dense[i][j];
+    for (int64_t j = 0; j < z.dense_cols; ++j) centres[(z.sparse_cols() + j) * parts + choice[i]] += z.dense[i][j];
   }
   std::vector<double> norm(parts, 0);
   for (int64_t f = 0; f < z.width(); ++f)
@@ -192,7 +145,7 @@ void recentre(const Local& z, int32_t parts, const std::vector<int32_t>& choice,
     for (int32_t c = 0; c < parts; ++c) centres[f * parts + c] = static_cast<float>(centres[f * parts + c] * norm[c]);
 }
 
-void similarities(const Local& z, int32_t parts, const std::vector<float>& centres, std::vector<float>& sim,
+void similarities(const LocalRows& z, int32_t parts, const std::vector<float>& centres, std::vector<float>& sim,
                   const Control& control) {
   sim.assign(z.n * parts, 0);
   const auto axpy = kernels().axpy;
@@ -202,11 +155,11 @@ void similarities(const Local& z, int32_t parts, const std::vector<float>& centr
     for (int64_t p = z.ptr[i]; p < z.ptr[i + 1]; ++p)
       axpy(z.val[p], centres.data() + int64_t{z.idx[p]} * parts, out, parts);
     for (int64_t j = 0; j < z.dense_cols; ++j)
-      axpy(z.dense[i][j], centres.data() + (z.features + j) * parts, out, parts);
+      axpy(z.dense[i][j], centres.data() + (z.sparse_cols() + j) * parts, out, parts);
   }
 }
 
-std::vector<Segment> kway(const Local& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter,
+std::vector<Segment> kway(const LocalRows& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter,
                           Control& control) {
   const int64_t n = z.n;
   const int32_t parts = segment.parts;
@@ -255,14 +208,14 @@ std::vector<Segment> split(const Features& z, std::vector<int32_t>& members, std
       const Segment& s = segments[open[t]];
       const uint64_t k = key(config.seed, config.tree, s.begin, s.end, s.parts);
       int32_t* m = members.data() + s.begin;
-      gather(z, m, s.size(), scratch[worker]);
+      scratch[worker].gatherer.gather(z, m, s.size(), scratch[worker].rows);
       if (config.kway) {
-        next[open[t]] = kway(scratch[worker].local, m, s, k, config.max_iter, control);
+        next[open[t]] = kway(scratch[worker].rows, m, s, k, config.max_iter, control);
         return;
       }
       const int32_t parts = s.parts / 2;
       const int64_t left = s.size() * parts / s.parts;
-      bisect(scratch[worker].local, m, left, k, config.max_iter, inside ? threads : 1, control);
+      bisect(scratch[worker].rows, m, left, k, config.max_iter, inside ? threads : 1, control);
       next[open[t]] = {{s.begin, s.begin + left, parts}, {s.begin + left, s.end, s.parts - parts}};
     });
     more = !open.empty();

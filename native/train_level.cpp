@@ -7,6 +7,7 @@
 #include <numeric>
 #include <queue>
 
+#include "cluster.h"
 #include "rng.h"
 
 namespace lw {
@@ -31,89 +32,12 @@ struct Aligned {
 
 // Scratch of one worker, sized once: O(features + instances), never O(that) per label.
 struct Scratch {
-  std::vector<uint64_t> seen;     // bitmap over features
-  std::vector<uint32_t> words;    // of the bitmap that are not 0
-  std::vector<uint32_t> local;    // feature -> local number, valid where seen
-  std::vector<int32_t> instance;  // instance -> local number
-  std::vector<uint32_t> allowed, positive, active;
-  std::vector<int64_t> cost_ptr;
-  std::vector<uint8_t> cost_lane;
-  std::vector<float> cost;
+  RowGatherer gatherer;
+  LaneMarks marks;
+  std::vector<uint32_t> active;
   std::vector<int32_t> order;
   Aligned w, alpha;
 };
-
-// The instances of one cluster with only the features that occur in them, numbered anew.
-struct Local {
-  std::vector<int32_t> instances;
-  std::vector<uint8_t> listed;    // in the shortlist (else only a positive of some child)
-  std::vector<int32_t> features;  // local -> global, ascending
-  std::vector<int64_t> ptr;
-  std::vector<uint32_t> idx;
-  std::vector<float> val, norm;
-  std::vector<const float*> dense;
-};
-
-void gather_instances(const Csr& yt, const Csr& mt, int64_t parent, int64_t first, int64_t last, Local& out) {
-  const int32_t* begin = mt.idx + mt.ptr[parent];
-  const int32_t* end = mt.idx + mt.ptr[parent + 1];
-  std::vector<int32_t> extra;
-  for (int64_t c = first; c < last; ++c)
-    for (int64_t p = yt.ptr[c]; p < yt.ptr[c + 1]; ++p)
-      if (!std::binary_search(begin, end, yt.idx[p])) extra.push_back(yt.idx[p]);
-  std::sort(extra.begin(), extra.end());
-  extra.erase(std::unique(extra.begin(), extra.end()), extra.end());
-  out.instances.resize((end - begin) + extra.size());
-  std::merge(begin, end, extra.begin(), extra.end(), out.instances.begin());
-  out.listed.assign(out.instances.size(), 1);
-  for (int32_t i : extra)
-    out.listed[std::lower_bound(out.instances.begin(), out.instances.end(), i) - out.instances.begin()] = 0;
-}
-
-void gather_features(const Features& x, float bias, Scratch& s, Local& out) {
-  const Csr& m = x.sparse;
-  int64_t nnz = 0;
-  for (int32_t i : out.instances) {
-    nnz += m.size(i);
-    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p) {
-      uint64_t& word = s.seen[m.idx[p] >> 6];
-      if (!word) s.words.push_back(static_cast<uint32_t>(m.idx[p] >> 6));
-      word |= uint64_t{1} << (m.idx[p] & 63);
-    }
-  }
-  out.features.clear();
-  std::sort(s.words.begin(), s.words.end());  // the cluster's features in order, at a cost that does not grow with D
-  for (size_t word : s.words) {
-    for (uint64_t bits = s.seen[word]; bits; bits &= bits - 1) {
-      const int32_t f = static_cast<int32_t>(word * 64 + __builtin_ctzll(bits));
-      s.local[f] = static_cast<uint32_t>(out.features.size());
-      out.features.push_back(f);
-    }
-    s.seen[word] = 0;
-  }
-  s.words.clear();
-  out.ptr.assign(1, 0);
-  out.idx.resize(nnz);
-  out.val.resize(nnz);
-  out.norm.clear();
-  out.dense.clear();
-  int64_t at = 0;
-  for (int32_t i : out.instances) {
-    float norm = bias * bias;
-    for (int64_t p = m.ptr[i]; p < m.ptr[i + 1]; ++p, ++at) {
-      out.idx[at] = s.local[m.idx[p]];
-      out.val[at] = m.val[p];
-      norm += m.val[p] * m.val[p];
-    }
-    if (x.dense_cols) {
-      const float* row = x.dense_row(i);
-      for (int64_t j = 0; j < x.dense_cols; ++j) norm += row[j] * row[j];
-      out.dense.push_back(row);
-    }
-    out.ptr.push_back(at);
-    out.norm.push_back(norm);
-  }
-}
 
 // What one blocked solve leaves after pruning: entries by feature row, columns within the chunk.
 struct Pruned {
@@ -137,33 +61,10 @@ void visit_order(void* context, int pass, int32_t* order) {
 
 bool cancelled(void* context) { return static_cast<Order*>(context)->control->cancel.load(std::memory_order_relaxed); }
 
-// Which lanes of the block each instance trains, which it is a positive of, and at what cost.
-void mark_lanes(const Csr& yt, const Local& local, int64_t first, int64_t last, Scratch& s) {
-  const int64_t n = static_cast<int64_t>(local.instances.size());
-  const uint32_t all = last - first == 32 ? ~0u : (1u << (last - first)) - 1;
-  for (int64_t i = 0; i < n; ++i) s.instance[local.instances[i]] = static_cast<int32_t>(i);
-  s.positive.assign(n, 0);
-  s.cost_ptr.assign(n + 1, 0);
-  for (int64_t c = first; c < last; ++c)
-    for (int64_t p = yt.ptr[c]; p < yt.ptr[c + 1]; ++p) s.cost_ptr[s.instance[yt.idx[p]] + 1]++;
-  std::partial_sum(s.cost_ptr.begin(), s.cost_ptr.end(), s.cost_ptr.begin());
-  s.cost.resize(s.cost_ptr[n]);
-  s.cost_lane.resize(s.cost_ptr[n]);
-  std::vector<int64_t> at(s.cost_ptr.begin(), s.cost_ptr.end() - 1);
-  for (int64_t c = first; c < last; ++c)
-    for (int64_t p = yt.ptr[c]; p < yt.ptr[c + 1]; ++p) {
-      const int32_t i = s.instance[yt.idx[p]];
-      s.positive[i] |= 1u << (c - first);
-      s.cost_lane[at[i]] = static_cast<uint8_t>(c - first);
-      s.cost[at[i]++] = yt.val[p];
-    }
-  s.allowed.resize(n);
-  for (int64_t i = 0; i < n; ++i) s.allowed[i] = local.listed[i] ? all : s.positive[i];
-}
-
-Pruned prune(const Local& local, const float* w, int lanes, int used, int64_t column, float threshold) {
+Pruned prune(const std::vector<int32_t>& features, const float* w, int lanes, int used, int64_t column,
+             float threshold) {
   Pruned out;
-  for (size_t f = 0; f < local.features.size(); ++f) {
+  for (size_t f = 0; f < features.size(); ++f) {
     const size_t before = out.cols.size();
     const float* row = w + f * lanes;
     for (int l = 0; l < used; ++l)
@@ -172,7 +73,7 @@ Pruned prune(const Local& local, const float* w, int lanes, int used, int64_t co
         out.vals.push_back(row[l]);
       }
     if (out.cols.size() > before) {
-      out.rows.push_back(local.features[f]);
+      out.rows.push_back(features[f]);
       out.end.push_back(static_cast<int64_t>(out.cols.size()));
     }
   }
@@ -181,7 +82,7 @@ Pruned prune(const Local& local, const float* w, int lanes, int used, int64_t co
 
 struct Gathered {
   std::mutex mutex;
-  std::weak_ptr<const Local> local;
+  std::weak_ptr<const Cluster> cluster;
 };
 
 // A run of children [first, last) of one parent, at most 32, solved together.
@@ -253,72 +154,64 @@ class Trainer {
   }
 
   void run_task(const Task& task, Scratch& s) {
-    if (s.seen.empty()) {
-      s.seen.assign((x_.sparse.cols + 63) / 64, 0);
-      s.local.resize(x_.sparse.cols);
-      s.instance.resize(yt_.cols);
-    }
-    const int64_t parent = jobs_[task.first].parent;
-    const std::shared_ptr<const Local> shared = gathered(parent, s);
-    const Local& local = *shared;
+    const std::shared_ptr<const Cluster> cluster = gathered(jobs_[task.first].parent, s);
     for (int64_t j = task.first; j < task.second; ++j) {
-      parts_[j] = solve(jobs_[j], local, s);
+      parts_[j] = solve(jobs_[j], *cluster, s);
       control_.done.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
-  // The parent's instances, made by the first task that asks, kept while any runs: threads share one copy.
-  std::shared_ptr<const Local> gathered(int64_t parent, Scratch& s) {
+  // The parent's instances, made by the first task that asks, kept while any runs: threads share one copy. Of all its
+  // children, not one task's alone: the visiting order must not depend on how a parent was cut into tasks.
+  std::shared_ptr<const Cluster> gathered(int64_t parent, Scratch& s) {
     Gathered& home = gathered_[parent];
     std::lock_guard<std::mutex> lock(home.mutex);
-    if (auto found = home.local.lock()) return found;
-    auto made = std::make_shared<Local>();
-    // All children, not one task's alone: the visiting order must not depend on how a parent was cut into tasks.
-    gather_instances(yt_, mt_, parent, child_ptr_[parent], child_ptr_[parent + 1], *made);
-    gather_features(x_, config_.bias, s, *made);
-    home.local = made;
+    if (auto found = home.cluster.lock()) return found;
+    const int64_t first = child_ptr_[parent], last = child_ptr_[parent + 1];
+    auto made =
+        std::make_shared<const Cluster>(gather_cluster(x_, yt_, mt_, parent, first, last, config_.bias, s.gatherer));
+    home.cluster = made;
     return made;
   }
 
-  Pruned solve(const Job& job, const Local& local, Scratch& s) {
-    mark_lanes(yt_, local, job.first, job.last, s);
-    const int64_t n = static_cast<int64_t>(local.instances.size());
-    const int64_t features = static_cast<int64_t>(local.features.size());
-    s.active.resize(n);
-    s.order.resize(n);
-    Order order{key(config_.seed, config_.tree, config_.level, job.parent), n, &control_};
+  Pruned solve(const Job& job, const Cluster& cluster, Scratch& s) {
+    s.marks.mark(yt_, cluster, job.first, job.last);
+    const LocalRows& rows = cluster.rows;
+    s.active.resize(rows.n);
+    s.order.resize(rows.n);
+    Order order{key(config_.seed, config_.tree, config_.level, job.parent), rows.n, &control_};
     Block b;
-    b.n = n;
-    b.ptr = local.ptr.data();
-    b.idx = local.idx.data();
-    b.val = local.val.data();
-    b.norm = local.norm.data();
-    b.dense = x_.dense_cols ? local.dense.data() : nullptr;
-    b.sparse_cols = features;
-    b.dense_cols = x_.dense_cols;
+    b.n = rows.n;
+    b.ptr = rows.ptr.data();
+    b.idx = rows.idx.data();
+    b.val = rows.val.data();
+    b.norm = cluster.norm.data();
+    b.dense = rows.dense_cols ? rows.dense.data() : nullptr;
+    b.sparse_cols = rows.sparse_cols();
+    b.dense_cols = rows.dense_cols;
     b.bias = config_.bias;
     b.lanes = job.lanes;
-    b.allowed = s.allowed.data();
-    b.positive = s.positive.data();
-    b.cost_ptr = s.cost_ptr.data();
-    b.cost_lane = s.cost_lane.data();
-    b.cost = s.cost.data();
+    b.allowed = s.marks.allowed.data();
+    b.positive = s.marks.positive.data();
+    b.cost_ptr = s.marks.cost_ptr.data();
+    b.cost_lane = s.marks.cost_lane.data();
+    b.cost = s.marks.cost.data();
     b.loss = config_.loss;
     b.cp = config_.cp;
     b.cn = config_.cn;
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
-    b.w = s.w.zeros((features + x_.dense_cols + 1) * job.lanes);
-    b.alpha = s.alpha.zeros(n * job.lanes);
+    b.w = s.w.zeros((rows.width() + 1) * job.lanes);
+    b.alpha = s.alpha.zeros(rows.n * job.lanes);
     b.active = s.active.data();
     b.order = s.order.data();
     b.context = &order;
     b.visit_order = visit_order;
     b.cancelled = cancelled;
     if (kernels().solve(b) < 0) throw Cancelled();
-    keep_dense(job, b.w + features * job.lanes);
-    return prune(local, b.w, job.lanes, static_cast<int>(job.last - job.first), job.first - child_ptr_[job.parent],
-                 config_.threshold);
+    keep_dense(job, b.w + rows.sparse_cols() * job.lanes);
+    return prune(rows.features, b.w, job.lanes, static_cast<int>(job.last - job.first),
+                 job.first - child_ptr_[job.parent], config_.threshold);
   }
 
   // Dense rows and bias go straight to their place; entries below the threshold become zero.
