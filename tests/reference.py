@@ -176,7 +176,7 @@ def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps):
     return w
 
 
-def solve_logistic(x, y, cost, visit, eps, max_iter):
+def solve_logistic(x, y, cost, visit, eps, max_iter, gaps):
     """Yu et al. 2010, label by label."""
     n = len(x)
     norm = (x**2).sum(axis=1)
@@ -186,6 +186,7 @@ def solve_logistic(x, y, cost, visit, eps, max_iter):
         worst, newton = 0.0, 0
         for i in visit(p):
             a, b, c, z, sign = norm[i], y[i] * (w @ x[i]), cost[i], alpha[i], 1
+            gaps.decide(0.5 * a * ((c - z) - z) + b)
             if 0.5 * a * ((c - z) - z) + b < 0:
                 z, sign = c - z, -1
             old = v = z
@@ -194,6 +195,8 @@ def solve_logistic(x, y, cost, visit, eps, max_iter):
             gp = a * (v - old) + sign * b + math.log(v / (c - v))
             worst, inner = max(worst, abs(gp)), 0
             while inner <= 100:
+                if inner_eps > 1e-5:  # a step more or less is seen in the weights; within 1 % is a near tie
+                    gaps.decide(1e-3 * (abs(gp) / inner_eps - 1))
                 if abs(gp) < inner_eps:
                     break
                 t = v - gp / (a + c / (c - v) / v)
@@ -203,6 +206,7 @@ def solve_logistic(x, y, cost, visit, eps, max_iter):
             if inner:
                 alpha[i] = v if sign > 0 else c - v
                 w += sign * (v - old) * y[i] * x[i]
+        gaps.decide(worst - eps)
         if worst < eps:
             break
         if newton <= n / 10 and inner_eps > least:
@@ -233,7 +237,7 @@ def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, 
             sign = np.where(y[rows, c] > 0, 1.0, -1.0)
             costs = np.where(y[rows, c] > 0, cp * cost[rows, c], cn)
             if loss == "logistic":
-                w[:, c] = solve_logistic(xb[rows], sign, costs, visit, eps, max_iter)
+                w[:, c] = solve_logistic(xb[rows], sign, costs, visit, eps, max_iter, gaps)
             else:
                 w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge", gaps)
     return np.where(np.abs(w) >= threshold, w, 0)
