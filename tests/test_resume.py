@@ -32,9 +32,11 @@ from toy import keyword_set
 # send `signal`. Answers [exit code, seconds from the signal to the end]. The child is not reaped before it was
 # signalled, so the signal can hit nobody else.
 SERVER = """
-import json, os, sys, time
+import json, os, signal, sys, time
 from glob import glob
 from labelwood.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background may have it ignored
 
 for line in sys.stdin:
     ask = json.loads(line)
