@@ -99,7 +99,8 @@ def test_margins_are_products_however_queries_are_grouped(features, width, weigh
     assert np.abs(scores - margins).max() < 2e-4
     for i in range(min(count, 5)):
         alone = search(whole.take(np.array([i])), [level], what, threads=1)
-        assert (alone[0][0] == ids[i]).all() and (alone[1][0] == scores[i]).all()
+        assert (alone[0][0] == ids[i]).all()
+        assert (alone[1][0] == scores[i]).all()
 
 
 @cases(300)
