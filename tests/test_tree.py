@@ -52,7 +52,7 @@ def split(z: Features, parts: int, kway: bool, seed: int, max_iter: int, threads
     n = z.rows
     order, ptr = _core.split(
         *z.parts, np.arange(n, dtype=np.int32), np.array([0, n]), np.array([parts], np.int32),
-        kway, max_iter, seed, 0, threads, None,
+        int(kway), max_iter, seed, 0, threads, None,
     )  # fmt: skip
     return [order[a:b].tolist() for a, b in pairwise(ptr)]
 
