@@ -76,7 +76,7 @@ def label_features(
         assert other.sparse is not None
         right = Csr(other.sparse.indptr, other.sparse.indices + np.int32(z.sparse_cols), other.sparse.data, 0)
         return _joined(z, right, z.sparse_cols + y.cols, threads)
-    if texts is None:
+    if texts is None or not config.reads_text:
         return z
     if config.kind == "text":
         z = _without(z, texts.counts() > 0)
