@@ -170,8 +170,9 @@ class Searcher {
       }
     }
     if (rows_ > 1)
-      std::sort(pairs_.begin(), pairs_.end(),
-                [](const Pair& a, const Pair& b) { return a.parent != b.parent ? a.parent < b.parent : a.row < b.row; });
+      std::sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+        return a.parent != b.parent ? a.parent < b.parent : a.row < b.row;
+      });
   }
 
   // One chunk and the rows that ask for it, as many at a time as have their margins in the cache.
@@ -191,8 +192,7 @@ class Searcher {
         combine(level, pairs_[a + k].score, m, width);
         Best& best = best_[pairs_[a + k].row];
         for (int64_t c = 0; c < width; ++c)
-          if (m[c] >= best.bar())
-            best.push(m[c], names ? names[begin + c] : static_cast<int32_t>(begin + c));
+          if (m[c] >= best.bar()) best.push(m[c], names ? names[begin + c] : static_cast<int32_t>(begin + c));
       }
     }
   }

@@ -75,7 +75,8 @@ static inline void add_whole(const uint8_t* row, int64_t width, float x, float* 
 }
 
 template <typename W, typename C>
-__attribute__((noinline)) static void add_row(const uint8_t* row, uint32_t entries, const Chunk& c, float x, float* out) {
+__attribute__((noinline)) static void add_row(const uint8_t* row, uint32_t entries, const Chunk& c, float x,
+                                              float* out) {
   if (entries >= c.head.dense_from) return add_whole<W>(row, c.width, x, out);
   const uint8_t* vals = row + entries * sizeof(C);
   for (uint32_t k = 0; k < entries; k += 8) {
