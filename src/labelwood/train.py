@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import at, check_levels, to_dict
-from .data import Dataset
+from .data import Dataset, Texts
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import binary, pifa
+from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
 from .progress import Progress, Silent
@@ -130,6 +130,11 @@ def prepare(data: Dataset) -> Problem:
         raise DataError(
             f"there are {len(data.names)} labels but {len(data.label_texts)} label texts; give all or none."
         )
+    if data.taxonomy is not None and len(data.taxonomy.inside) != len(data.names):
+        raise DataError(
+            f"there are {len(data.names)} labels but the taxonomy is over {len(data.taxonomy.inside)}; "
+            "lay it over the data with with_taxonomy."
+        )
     y = _positive(checked(data.labels, "labels"))
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
@@ -144,6 +149,8 @@ def _data_key(data: Dataset, y: Csr) -> str:
         arrays += [data.texts.arena, data.texts.offsets]
     if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
+    if data.taxonomy is not None:
+        arrays += [data.taxonomy.inside, data.taxonomy.child, data.taxonomy.parent]
     return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
 
@@ -167,7 +174,7 @@ class _Trainer:
 
     def train(self) -> Model:
         tfidf, x, x_key = self.features()
-        tree, tree_key = self.tree(x, x_key)
+        tree, tree_key = self.tree(x, x_key, tfidf)
         check_levels(self.recipe, tree.depth)
         return Model(
             recipe=self.recipe,
@@ -202,19 +209,17 @@ class _Trainer:
         tfidf = Tfidf.from_tensors(config, state)
         return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
 
-    def tree(self, x: Features, x_key: str) -> tuple[Tree, str]:
+    def tree(self, x: Features, x_key: str, tfidf: Tfidf | None) -> tuple[Tree, str]:
         """Label features, then clusters of the labels that have positives."""
-        recipe, run, y = self.recipe, self.run, self.problem.y
+        recipe, run, y, data = self.recipe, self.run, self.problem.y, self.data
 
         def make() -> dict[str, NDArray[Any]]:
-            rank = np.cumsum(self.problem.counts > 0) - 1  # labels with positives, numbered without gaps
-            seen = Csr(y.indptr, rank[y.indices].astype(np.int32), y.data, len(self.problem.seen))
-            with run.progress.stage("label features", seen.cols, "labels") as tick:
-                z = pifa(seen, x, recipe.labels, run.workers, tick)
-            with run.progress.stage("label tree", seen.cols, "labels") as tick:
+            z = None if recipe.tree.kind == "flat" else self.label_features(x, tfidf)
+            with run.progress.stage("label tree", len(self.problem.seen), "labels") as tick:
                 return build(
-                    z, self.problem.seen, recipe.tree, recipe.seed, threads=run.workers, progress=tick
-                ).tensors()
+                    z, self.problem.seen, recipe.tree, recipe.seed,
+                    taxonomy=data.taxonomy, threads=run.workers, progress=tick,
+                ).tensors()  # fmt: skip
 
         inputs = {
             "data": self.problem.data_key,
@@ -223,8 +228,24 @@ class _Trainer:
             "tree": to_dict(recipe.tree),
             "seed": recipe.seed,
         }
+        if recipe.labels.reads_text:
+            inputs["label_texts"] = digest_plain(list(data.label_texts))
         stage = self.space.stage("tree", inputs, make)
         return Tree.from_tensors(dict(stage.tensors), y.cols), stage.key
+
+    def label_features(self, x: Features, tfidf: Tfidf | None) -> Features:
+        """Z: a row for each label that has positives."""
+        y, seen = self.problem.y, self.problem.seen
+        rank = (np.cumsum(self.problem.counts > 0) - 1).astype(np.int32)  # those labels, numbered without gaps
+        texts = None
+        if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
+            words = Texts.from_strings([self.data.label_texts[label] for label in seen])
+            texts = tfidf.transform(words, threads=self.run.workers)
+        with self.run.progress.stage("label features", len(seen), "labels") as tick:
+            return label_features(
+                Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,
+                texts=texts, threads=self.run.workers, progress=tick,
+            )  # fmt: skip
 
     def levels(self, x: Features, tree: Tree, tree_key: str) -> list[LinearLevel]:
         """The classifiers, level by level: the negatives of one come from the predictions of those above."""
