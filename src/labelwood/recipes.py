@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from . import limits
+from .averages import EnsembleConfig
 from .config import from_dict, merge, read_toml, section, setting, with_settings
 from .errors import ConfigError, nearest
-from .features import TfidfConfig
+from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig, SearchConfig
 from .shortlist import ShortlistConfig
@@ -28,11 +29,13 @@ class Recipe:
     method: str
     seed: int = setting(0, "every random choice follows from this", low=0, high=limits.MAX_SEED)
     tfidf: TfidfConfig = section(TfidfConfig, "text to sparse features")
+    features: FeaturesConfig = section(FeaturesConfig, "the user's own features")
     labels: LabelFeatureConfig = section(LabelFeatureConfig, "label features for clustering")
     tree: TreeConfig = section(TreeConfig, "the label tree")
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
     linear: LinearConfig = section(LinearConfig, "the linear classifiers")
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
+    ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
 
 
 @dataclasses.dataclass(frozen=True)
