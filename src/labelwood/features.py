@@ -80,7 +80,7 @@ class FeaturesConfig:
     """What is done to the user's own features; those of a text are the business of `TfidfConfig`."""
 
     norm: str = setting(
-        "none", "take rows of the user's own features as they are (none), or scale each to length one (l2)",
+        "l2", "scale each row of the user's own features to length one (l2), or take it as it is (none)",
         choices=("none", "l2"),
     )  # fmt: skip
 

@@ -58,10 +58,48 @@ METHODS: dict[str, Method] = {
         presets={
             "default": {},
             "fast": {"tree.branch": 32, "search.beam": 5},
+            "ensemble": {"ensemble.trees": 3},  # the paper's results: three trees, mean of their scores
             "tail": {
                 "shortlist.source": "union"
             },  # harder negatives: rare labels gain, training takes 2-5 times as long
         },
+    ),
+    "parabel": Method(
+        recipe=Recipe(
+            "parabel",
+            tree=TreeConfig(branch=2),  # a perfect binary tree, every level kept
+            linear=LinearConfig(max_iter=20),
+            search=SearchConfig(combiner="l2-hinge"),  # log p = -max(0, 1-m)², summed down the path
+            ensemble=EnsembleConfig(trees=3),
+        ),
+        summary="three balanced binary label trees, squared-hinge probabilities along each path, mean over the trees",
+        paper="Parabel: Partitioned Label Trees for Extreme Classification (Prabhu et al., 2018)",
+        good_at="the classic baseline of label trees; steadier than one tree at three times its cost",
+        presets={"default": {}, "one-tree": {"ensemble.trees": 1}},
+    ),
+    "plt": Method(
+        recipe=Recipe(
+            "plt",
+            tree=TreeConfig(branch=2),
+            linear=LinearConfig(loss="logistic", cp=10.0, cn=10.0),
+            search=SearchConfig(combiner="sigmoid"),
+        ),
+        summary="a probabilistic label tree: logistic classifiers, a label's probability is the product down its path",
+        paper="Probabilistic Label Trees for Extreme Multi-Label Classification (Jasinska-Kobus et al., 2020)",
+        good_at="scores that can be read as probabilities",
+        presets={"default": {}, "ensemble": {"ensemble.trees": 3}},
+    ),
+    "dismec": Method(
+        recipe=Recipe(
+            "dismec",
+            tree=TreeConfig(leaf=limits.MAX_CHILDREN),  # flat: every label under the root
+            linear=LinearConfig(threshold=0.01),
+            search=SearchConfig(combiner="noop"),
+        ),
+        summary="no tree: one classifier for each label against all documents; small weights are dropped",
+        paper="DiSMEC: Distributed Sparse Machines for Extreme Multi-label Classification (Babbar, Schölkopf, 2017)",
+        good_at="the best linear accuracy where every label can see every document: up to some ten thousand labels",
+        presets={"default": {}},
     ),
 }
 
