@@ -56,9 +56,24 @@ class Gaps:
         self.least = min([self.least, *(abs(d) for d in distances)])
 
 
-def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None) -> np.ndarray:
-    """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column)."""
+def sum_columns(m: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+    """Column g is the sum of the columns c with group[c] = g."""
+    out = np.zeros((len(m), groups))
+    for column, g in enumerate(group):
+        if g >= 0:
+            out[:, g] += m[:, column]
+    return out
+
+
+def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None, most: int | None = None) -> np.ndarray:
+    """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column).
+
+    Without `top`, where the rows could hold more than `most` entries in all, each keeps its share of them.
+    """
     z = y.T.astype(float) @ x.astype(float)
+    if top is None and most is not None:
+        could = sum(min(x.shape[1], int((x[row > 0] != 0).sum())) for row in y.T)
+        top = max(1, most // len(z)) if could > most else None
     if top is not None:
         for row in z:
             drop = sorted(range(len(row)), key=lambda c: (-abs(row[c]), c))[top:]
@@ -124,6 +139,37 @@ def split_kway(z, members: list[int], begin: int, parts: int, seed: int, max_ite
         gaps.see(sorted(v for row in sim for v in row))
         choice = assign_balanced(sim, parts)
     return [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
+
+
+def split_uneven(z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps) -> list:
+    """Every label to its nearest centre; labels alone at theirs move to the nearest one with company."""
+    members, n = sorted(members), len(members)
+    start = shuffled(n, key(seed, 0, begin, begin + n, parts))
+    choice, before, last, sim = [-1] * n, None, 0.0, []
+    for c in range(parts):
+        choice[start[c]] = c
+    for iteration in range(max_iter):
+        if choice == before:
+            break
+        before = choice
+        centres = [_unit(z[[members[i] for i in range(n) if choice[i] == c]].sum(axis=0)) for c in range(parts)]
+        sim = [[float(z[m] @ centre) for centre in centres] for m in members]
+        for row in sim:
+            gaps.see(sorted(row))
+        choice = [max(range(parts), key=lambda c, row=row: (row[c], -c)) for row in sim]
+        total = sum(row[c] for row, c in zip(sim, choice, strict=True))
+        if iteration > 0:
+            gaps.decide(total - last - 1e-4 * n)
+            if total - last < 1e-4 * n:
+                break
+        last = total
+    sizes = [choice.count(c) for c in range(parts)]
+    company = [c for c in range(parts) if sizes[c] > 1]
+    for i in range(n):
+        if sizes[choice[i]] == 1:
+            choice[i] = max(company, key=lambda c, i=i: (sim[i][c], -c)) if company else 0
+    found = [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
+    return [part for part in found if part]
 
 
 def assign_balanced(sim: list[list[float]], parts: int) -> list[int]:

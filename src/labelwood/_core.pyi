@@ -14,6 +14,10 @@ def isa() -> str: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
+def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int) -> CsrParts: ...
+def sum_columns(
+    ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
+) -> CsrParts: ...
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],
@@ -25,6 +29,7 @@ def pifa(
     x_cols: int,
     x_dense: NDArray[float32],
     top: int,
+    most: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int64], NDArray[int32], NDArray[float32], NDArray[float32]]: ...
@@ -37,7 +42,7 @@ def split(
     members: NDArray[int32],
     node_ptr: NDArray[int64],
     parts: NDArray[int32],
-    kway: bool,
+    cut: int,
     max_iter: int,
     seed: int,
     tree: int,

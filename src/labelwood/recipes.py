@@ -77,6 +77,23 @@ METHODS: dict[str, Method] = {
         good_at="the classic baseline of label trees; steadier than one tree at three times its cost",
         presets={"default": {}, "one-tree": {"ensemble.trees": 1}},
     ),
+    "bonsai": Method(
+        recipe=Recipe(
+            "bonsai",
+            tree=TreeConfig(kind="unbalanced", branch=100, depth=2),
+            linear=LinearConfig(max_iter=20),
+            search=SearchConfig(combiner="l2-hinge", discount=0.98),  # log p = -max(0, 1-m)² + 0.98 log p of the parent
+            ensemble=EnsembleConfig(trees=3),
+        ),
+        summary="three shallow trees of up to 100 unequal clusters a node, squared-hinge probabilities, mean over trees",
+        paper="Bonsai: Diverse and Shallow Trees for Extreme Multi-label Classification (Khandagale et al., 2020)",
+        good_at="rare labels: clusters as large as they are, and few levels at which a search can go wrong",
+        presets={
+            "default": {},
+            "large": {"tree.depth": 3},  # the paper's depth from some hundred thousand labels on
+            "one-tree": {"ensemble.trees": 1},
+        },
+    ),
     "plt": Method(
         recipe=Recipe(
             "plt",
@@ -87,12 +104,16 @@ METHODS: dict[str, Method] = {
         summary="a probabilistic label tree: logistic classifiers, a label's probability is the product down its path",
         paper="Probabilistic Label Trees for Extreme Multi-Label Classification (Jasinska-Kobus et al., 2020)",
         good_at="scores that can be read as probabilities",
-        presets={"default": {}, "ensemble": {"ensemble.trees": 3}},
+        presets={
+            "default": {},
+            "exact": {"search.kind": "exact"},  # the best labels for certain, not only those of a beam
+            "ensemble": {"ensemble.trees": 3},
+        },
     ),
     "dismec": Method(
         recipe=Recipe(
             "dismec",
-            tree=TreeConfig(leaf=limits.MAX_CHILDREN),  # flat: every label under the root
+            tree=TreeConfig(kind="flat"),
             linear=LinearConfig(threshold=0.01),
             search=SearchConfig(combiner="noop"),
         ),

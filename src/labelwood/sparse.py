@@ -78,9 +78,7 @@ class Csr:
 
     def transpose(self) -> Csr:
         """(cols, rows), entries of a row in ascending order."""
-        indptr = pointers(np.bincount(self.indices, minlength=self.cols))
-        order = np.argsort(self.indices, kind="stable")
-        return Csr(indptr, self.row_of().astype(np.int32)[order], self.data[order], self.rows)
+        return Csr(*_core.transpose(*self.parts), self.rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import at, check_levels, to_dict
-from .data import Dataset
+from .data import Dataset, Texts
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import binary, pifa
+from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
 from .predictor import Predictor
@@ -143,6 +143,11 @@ def prepare(data: Dataset) -> Problem:
         raise DataError(
             f"there are {len(data.names)} labels but {len(data.label_texts)} label texts; give all or none."
         )
+    if data.taxonomy is not None and len(data.taxonomy.inside) != len(data.names):
+        raise DataError(
+            f"there are {len(data.names)} labels but the taxonomy is over {len(data.taxonomy.inside)}; "
+            "lay it over the data with with_taxonomy."
+        )
     y = _positive(checked(data.labels, "labels"))
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
@@ -157,6 +162,8 @@ def _data_key(data: Dataset, y: Csr) -> str:
         arrays += [data.texts.arena, data.texts.offsets]
     if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
+    if data.taxonomy is not None:
+        arrays += [data.taxonomy.inside, data.taxonomy.child, data.taxonomy.parent]
     return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
 
@@ -211,7 +218,7 @@ class _Trainer:
 
     def train(self) -> Predictor:
         tfidf, x, x_key = self.features()
-        trees = self.trees(x, x_key)
+        trees = self.trees(x, x_key, tfidf)
         for grown in trees:
             check_levels(self.recipe, grown.tree.depth)
         members: list[Model] = []
@@ -257,27 +264,22 @@ class _Trainer:
         tfidf = Tfidf.from_tensors(config, state)
         return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
 
-    def trees(self, x: Features, x_key: str) -> list[_Grown]:
+    def trees(self, x: Features, x_key: str, tfidf: Tfidf | None) -> list[_Grown]:
         """Clusters of the labels that have positives, once for each tree; they share the label features."""
         count = self.recipe.ensemble.trees
-        label_features = cache(lambda: self.label_features(x))
-        return [self.tree(label_features, x_key, number, _of("tree", number, count)) for number in range(count)]
+        features = cache(lambda: None if self.recipe.tree.kind == "flat" else self.label_features(x, tfidf))
+        return [self.tree(features, x_key, number, _of("tree", number, count)) for number in range(count)]
 
-    def label_features(self, x: Features) -> Features:
-        """Z (L, d) of the labels that have positives."""
-        y = self.problem.y
-        rank = np.cumsum(self.problem.counts > 0) - 1  # labels with positives, numbered without gaps
-        seen = Csr(y.indptr, rank[y.indices].astype(np.int32), y.data, len(self.problem.seen))
-        with self.run.progress.stage("label features", seen.cols, "labels") as tick:
-            return pifa(seen, x, self.recipe.labels, self.run.workers, tick)
-
-    def tree(self, label_features: Callable[[], Features], x_key: str, number: int, name: str) -> _Grown:
-        recipe, seen, threads = self.recipe, self.problem.seen, self.run.workers
+    def tree(self, features: Callable[[], Features | None], x_key: str, number: int, name: str) -> _Grown:
+        recipe, seen, data = self.recipe, self.problem.seen, self.data
 
         def make() -> dict[str, NDArray[Any]]:
-            z = label_features()
+            z = features()
             with self.run.progress.stage(f"label {name}", len(seen), "labels") as tick:
-                return build(z, seen, recipe.tree, recipe.seed, number, threads=threads, progress=tick).tensors()
+                return build(
+                    z, seen, recipe.tree, recipe.seed, number,
+                    taxonomy=data.taxonomy, threads=self.run.workers, progress=tick,
+                ).tensors()  # fmt: skip
 
         inputs = {
             "data": self.problem.data_key,
@@ -287,8 +289,24 @@ class _Trainer:
             "number": number,
             "seed": recipe.seed,
         }
+        if recipe.labels.reads_text:
+            inputs["label_texts"] = digest_plain(list(data.label_texts))
         stage = self.space.stage("tree", inputs, make)
         return _Grown(number, name, Tree.from_tensors(dict(stage.tensors), self.problem.y.cols), stage.key)
+
+    def label_features(self, x: Features, tfidf: Tfidf | None) -> Features:
+        """Z: a row for each label that has positives."""
+        y, seen = self.problem.y, self.problem.seen
+        rank = (np.cumsum(self.problem.counts > 0) - 1).astype(np.int32)  # those labels, numbered without gaps
+        texts = None
+        if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
+            words = Texts.from_strings([self.data.label_texts[label] for label in seen])
+            texts = tfidf.transform(words, threads=self.run.workers)
+        with self.run.progress.stage("label features", len(seen), "labels") as tick:
+            return label_features(
+                Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,
+                texts=texts, threads=self.run.workers, progress=tick,
+            )  # fmt: skip
 
     def levels(self, x: Features, grown: _Grown, shared: list[_Level]) -> list[_Level]:
         """The classifiers, level by level: the negatives of one come from the predictions of those above."""

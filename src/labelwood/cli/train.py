@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from .. import limits, store
-from ..data import Dataset, ReadOptions, read_label_texts, with_label_texts
+from ..config import with_settings
+from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
 from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
 from ..predictor import Predictor
@@ -47,6 +48,14 @@ def train(
         Path | None,
         typer.Option("--label-texts", metavar="FILE", help="Texts of labels (JSON, CSV, TSV), shown by `predict`."),
     ] = None,
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            "--taxonomy",
+            metavar="FILE",
+            help="Your own label tree, child and parent (TSV, CSV, JSON); see docs/data.md.",
+        ),
+    ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -61,9 +70,12 @@ def train(
     if resume and overwrite:
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []), seed=seed)
+    if taxonomy is not None:
+        recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
     run = Run(threads, Terminal(), work_folder(model), resume, overwrite)
     _check_free(model, run)
     texts = None if label_texts is None else read_label_texts(label_texts)
+    parents = None if taxonomy is None else read_taxonomy(taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
@@ -72,6 +84,9 @@ def train(
     if texts is not None:
         training = with_label_texts(training, texts)
         show.label_texts(name_of(str(label_texts)), texts, training)
+    if parents is not None:
+        training = with_taxonomy(training, parents)
+        show.taxonomy(name_of(str(taxonomy)), training)
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
