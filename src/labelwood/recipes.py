@@ -85,7 +85,7 @@ METHODS: dict[str, Method] = {
             search=SearchConfig(combiner="l2-hinge", discount=0.98),  # log p = -max(0, 1-m)² + 0.98 log p of the parent
             ensemble=EnsembleConfig(trees=3),
         ),
-        summary="three shallow trees of up to 100 unequal clusters a node, squared-hinge probabilities, mean over trees",
+        summary="three shallow trees of unequal clusters, squared-hinge probabilities along each path, mean over trees",
         paper="Bonsai: Diverse and Shallow Trees for Extreme Multi-label Classification (Khandagale et al., 2020)",
         good_at="rare labels: clusters as large as they are, and few levels at which a search can go wrong",
         presets={
