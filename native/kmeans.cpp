@@ -93,7 +93,7 @@ std::vector<Segment> cut(const LabelRows& z, int32_t* m, const Segment& s, const
                          Control& control) {
   const uint64_t k = key(config.seed, config.tree, s.begin, s.end, s.parts);
   if (config.cut == Cut::kway) return kway(z, m, s, k, config.max_iter, threads, control);
-  if (config.cut == Cut::uneven) return uneven(z, m, s, k, config.max_iter, threads, control);
+  if (config.cut == Cut::uneven) return uneven(z, m, s, k, config.max_iter, config.sample, threads, control);
   const int32_t parts = s.parts / 2;
   const int64_t left = s.size() * parts / s.parts;
   bisect(z, m, left, k, config.max_iter, threads, control);

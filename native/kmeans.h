@@ -16,6 +16,7 @@ enum class Cut : int { bisect = 0, kway = 1, uneven = 2 };
 struct KMeansConfig {
   Cut cut = Cut::bisect;
   int max_iter = 20;
+  int64_t sample = 100;  // uneven: rows per centre that the centres are fitted on
   uint64_t seed = 0, tree = 0;
 };
 

@@ -20,14 +20,22 @@ struct Means {
   Control& control;
   std::vector<float> centres;   // (features, parts)
   std::vector<int32_t> choice;  // (n) centre of each row; -1: none yet
+  std::vector<int32_t> rows;    // those looked at, ascending
 
-  // B different rows are the first centres.
-  void start(uint64_t k) {
-    std::vector<int32_t> order(z.n);
-    std::iota(order.begin(), order.end(), 0);
+  // B different rows are the first centres; a random `sample` of rows, those among them, is looked at.
+  void start(uint64_t k, int64_t sample) {
+    std::vector<int32_t> order = all();
     shuffle(order.data(), z.n, k);
     choice.assign(z.n, -1);
     for (int32_t c = 0; c < parts; ++c) choice[order[c]] = c;
+    rows.assign(order.begin(), order.begin() + std::min(sample, z.n));
+    std::sort(rows.begin(), rows.end());
+  }
+
+  std::vector<int32_t> all() const {
+    std::vector<int32_t> found(z.n);
+    std::iota(found.begin(), found.end(), 0);
+    return found;
   }
 
   std::vector<int64_t> counts() const {
@@ -42,25 +50,25 @@ struct Means {
     const std::vector<int64_t> sizes = counts();
     ptr.assign(parts + 1, 0);
     for (int32_t c = 0; c < parts; ++c) ptr[c + 1] = ptr[c] + sizes[c];
-    std::vector<int32_t> rows(ptr[parts]);
+    std::vector<int32_t> order(ptr[parts]);
     std::vector<int64_t> at(ptr.begin(), ptr.end() - 1);
     for (int64_t i = 0; i < z.n; ++i)
-      if (choice[i] >= 0) rows[at[choice[i]]++] = static_cast<int32_t>(i);
-    return rows;
+      if (choice[i] >= 0) order[at[choice[i]]++] = static_cast<int32_t>(i);
+    return order;
   }
 
   // Centres are the normalised sums of their rows. A centre is one task, its rows in order: the same bits for any
   // number of threads.
   void recentre() {
     std::vector<int64_t> ptr;
-    const std::vector<int32_t> rows = grouped(ptr);
+    const std::vector<int32_t> order = grouped(ptr);
     const int64_t width = z.width();
     centres.resize(width * parts);
     std::vector<std::vector<float>> sums(threads);
     parallel_for(threads, parts, control, [&](int64_t c, int worker) {
       std::vector<float>& sum = sums[worker];
       sum.assign(width, 0);
-      for (int64_t r = ptr[c]; r < ptr[c + 1]; ++r) z.add(rows[r], 1, sum.data());
+      for (int64_t r = ptr[c]; r < ptr[c + 1]; ++r) z.add(order[r], 1, sum.data());
       double norm = 0;
       for (float v : sum) norm += double(v) * v;
       const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
@@ -74,24 +82,25 @@ struct Means {
     z.each(i, [&](int64_t f, float v) { axpy(v, centres.data() + f * parts, out.data(), parts); });
   }
 
-  // f(row, similarities to the B centres, block) for every row, in blocks over the threads.
+  // f(row, similarities to the B centres, block) for every row looked at, in blocks over the threads.
   template <typename Visit>
   void each_scored(Visit&& f) {
     std::vector<std::vector<float>> scores(threads);
     parallel_for(threads, blocks(), control, [&](int64_t b, int worker) {
-      for (int64_t i = b * BLOCK; i < std::min(z.n, (b + 1) * BLOCK); ++i) {
-        score(i, scores[worker]);
-        f(i, scores[worker], b);
+      for (int64_t i = b * BLOCK; i < std::min(size(), (b + 1) * BLOCK); ++i) {
+        score(rows[i], scores[worker]);
+        f(rows[i], scores[worker], b);
       }
     });
   }
-  int64_t blocks() const { return (z.n + BLOCK - 1) / BLOCK; }
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+  int64_t blocks() const { return (size() + BLOCK - 1) / BLOCK; }
 
   // Members by part, in the order of the centres.
   std::vector<Segment> reorder(int32_t* m, int64_t begin) const {
     std::vector<int64_t> ptr;
-    const std::vector<int32_t> rows = grouped(ptr), members(m, m + z.n);
-    for (int64_t i = 0; i < z.n; ++i) m[i] = members[rows[i]];
+    const std::vector<int32_t> order = grouped(ptr), members(m, m + z.n);
+    for (int64_t i = 0; i < z.n; ++i) m[i] = members[order[i]];
     std::vector<Segment> out;
     for (int32_t c = 0; c < parts; ++c)
       if (ptr[c] < ptr[c + 1]) out.push_back({begin + ptr[c], begin + ptr[c + 1], 1});
@@ -151,7 +160,7 @@ void assign_balanced(Means& means) {
   }
 }
 
-// Every row to its nearest centre; returns the sum of the similarities, block by block.
+// Every row looked at to its nearest centre; returns the sum of the similarities, block by block.
 double assign_nearest(Means& means) {
   std::vector<double> sums(means.blocks(), 0);
   means.each_scored([&](int64_t i, const std::vector<float>& scores, int64_t block) {
@@ -177,8 +186,8 @@ void dissolve_singles(Means& means) {
 
 std::vector<Segment> kway(const LabelRows& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter, int threads,
                           Control& control) {
-  Means means{z, segment.parts, threads, control, {}, {}};
-  means.start(k);
+  Means means{z, segment.parts, threads, control, {}, {}, {}};
+  means.start(k, z.n);
   std::vector<int32_t> before;
   for (int iter = 0; iter < max_iter && means.choice != before; ++iter) {
     before = means.choice;
@@ -189,17 +198,24 @@ std::vector<Segment> kway(const LabelRows& z, int32_t* m, const Segment& segment
 }
 
 std::vector<Segment> uneven(const LabelRows& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter,
-                            int threads, Control& control) {
-  Means means{z, segment.parts, threads, control, {}, {}};
-  means.start(k);
+                            int64_t sample, int threads, Control& control) {
+  Means means{z, segment.parts, threads, control, {}, {}, {}};
+  means.start(k, std::max<int64_t>(1, sample) * segment.parts);
   std::vector<int32_t> before;
   double last = 0;
   for (int iter = 0; iter < max_iter && means.choice != before; ++iter) {
     before = means.choice;
     means.recentre();
     const double sum = assign_nearest(means);
-    if (iter > 0 && sum - last < GAIN * static_cast<double>(z.n)) break;
+    if (iter > 0 && sum - last < GAIN * static_cast<double>(means.size())) break;
     last = sum;
+  }
+  if (means.size() < z.n) {  // the others join, then the centres move once more
+    means.rows = means.all();
+    for (int pass = 0; pass < 2; ++pass) {
+      means.recentre();
+      assign_nearest(means);
+    }
   }
   dissolve_singles(means);
   return means.reorder(m, segment.begin);

@@ -12,6 +12,6 @@ namespace lw {
 std::vector<Segment> kway(const LabelRows& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter, int threads,
                           Control& control);
 std::vector<Segment> uneven(const LabelRows& z, int32_t* m, const Segment& segment, uint64_t k, int max_iter,
-                            int threads, Control& control);
+                            int64_t sample, int threads, Control& control);
 
 }  // namespace lw

@@ -141,28 +141,39 @@ def split_kway(z, members: list[int], begin: int, parts: int, seed: int, max_ite
     return [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
 
 
-def split_uneven(z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps) -> list:
-    """Every label to its nearest centre; labels alone at theirs move to the nearest one with company."""
+def split_uneven(
+    z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps, sample: int = 100
+) -> list:
+    """Every label to its nearest centre; labels alone at theirs move to the nearest one with company.
+
+    Centres are fitted on `sample` labels for each, then all labels join and the centres move once more.
+    """
     members, n = sorted(members), len(members)
     start = shuffled(n, key(seed, 0, begin, begin + n, parts))
-    choice, before, last, sim = [-1] * n, None, 0.0, []
+    rows, choice, before, last = sorted(start[: sample * parts]), [-1] * n, None, 0.0
     for c in range(parts):
         choice[start[c]] = c
+
+    def assign(rows: list[int]) -> tuple[list[int], float, dict[int, list[float]]]:
+        centres = [_unit(z[[members[i] for i in range(n) if choice[i] == c]].sum(axis=0)) for c in range(parts)]
+        sim = {i: [float(z[members[i]] @ centre) for centre in centres] for i in range(n)}
+        for i in rows:
+            gaps.see(sorted(sim[i]))
+        found = [max(range(parts), key=lambda c, i=i: (sim[i][c], -c)) if i in rows else -1 for i in range(n)]
+        return found, sum(sim[i][found[i]] for i in rows), sim
+
     for iteration in range(max_iter):
         if choice == before:
             break
         before = choice
-        centres = [_unit(z[[members[i] for i in range(n) if choice[i] == c]].sum(axis=0)) for c in range(parts)]
-        sim = [[float(z[m] @ centre) for centre in centres] for m in members]
-        for row in sim:
-            gaps.see(sorted(row))
-        choice = [max(range(parts), key=lambda c, row=row: (row[c], -c)) for row in sim]
-        total = sum(row[c] for row, c in zip(sim, choice, strict=True))
+        choice, total, sim = assign(rows)
         if iteration > 0:
-            gaps.decide(total - last - 1e-4 * n)
-            if total - last < 1e-4 * n:
+            gaps.decide(total - last - 1e-4 * len(rows))
+            if total - last < 1e-4 * len(rows):
                 break
         last = total
+    for _ in range(2 if len(rows) < n else 0):
+        choice, _, sim = assign(list(range(n)))
     sizes = [choice.count(c) for c in range(parts)]
     company = [c for c in range(parts) if sizes[c] > 1]
     for i in range(n):
@@ -289,7 +300,7 @@ def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, 
     return np.where(np.abs(w) >= threshold, w, 0)
 
 
-def beam(x, weights, child_ptrs, combiners, keeps, bias=1.0):
+def beam(x, weights, child_ptrs, combiners, keeps, discount=1.0, bias=1.0):
     """Lists of (node, score) for each row; weights are (d + 1, K_t) per level."""
     out = []
     for row in np.hstack([x, np.full((len(x), 1), bias)]):
@@ -299,7 +310,7 @@ def beam(x, weights, child_ptrs, combiners, keeps, bias=1.0):
             scored = []
             for parent, score in nodes:
                 for c in range(child_ptrs[t][parent], child_ptrs[t][parent + 1]):
-                    scored.append((c, _combine(combiners[t], score, margins[c])))
+                    scored.append((c, _combine(combiners[t], discount * score, margins[c])))
             scored.sort(key=lambda pair: (-pair[1], pair[0]))
             nodes = scored[: keeps[t]]
             if combiners[t] == "noop" and t + 1 < len(weights):

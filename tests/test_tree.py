@@ -57,9 +57,11 @@ TWINS = {
 }
 
 
-def split(z: Features, parts: int, way: str, seed: int, max_iter: int, threads: int) -> list[list[int]]:
+def split(
+    z: Features, parts: int, way: str, seed: int, max_iter: int, threads: int, sample: int = 100
+) -> list[list[int]]:
     n = z.rows
-    cutter = Cutter(z, seed, 0, 0, max_iter, threads)
+    cutter = Cutter(z, seed, 0, 0, max_iter, sample, threads)
     order, ptr = cutter.cut(np.arange(n, dtype=np.int32), np.array([0, n]), np.array([parts], np.int32), way, 0)
     return [order[a:b].tolist() for a, b in pairwise(ptr)]
 
@@ -87,6 +89,16 @@ def test_split_equals_the_twin(seed, n, sparse, dense, parts, way, max_iter, thr
     event("decided clearly" if gaps.least > 1e-5 else "a near tie")
     if gaps.least > 1e-5:
         assert found == expected
+
+
+@cases(500)
+@given(seed=st.integers(0, 2**32), n=st.integers(4, 20), parts=st.integers(2, 4), sample=st.integers(1, 4))
+def test_centres_fitted_on_a_sample_equal_the_twin(seed, n, parts, sample):
+    z, whole = random_features(np.random.default_rng(seed), n, 5, 1)
+    gaps = reference.Gaps()
+    expected = reference.split_uneven(whole, list(range(n)), 0, parts, seed, 3, gaps, sample)
+    if gaps.least > 1e-5:
+        assert split(z, parts, "uneven", seed, 3, 2, sample) == expected
 
 
 @pytest.mark.parametrize("way", sorted(TWINS))

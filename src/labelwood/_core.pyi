@@ -43,6 +43,7 @@ def split(
     parts: NDArray[int32],
     cut: int,
     max_iter: int,
+    sample: int,
     seed: int,
     tree: int,
     threads: int,

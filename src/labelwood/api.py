@@ -72,6 +72,7 @@ def train(
     if taxonomy is not None:
         tree = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
         dataset = with_taxonomy(dataset, tree)
+    if dataset.taxonomy is not None:
         recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
     run = Run(threads, progress or Silent(), None if work is None else Path(work), resume, overwrite)
     return run_recipe(dataset, recipe, run)

@@ -98,7 +98,7 @@ def _below(
     place = np.full(len(up), -1, np.int64)
     place[nodes] = np.arange(len(nodes))
     rows = np.flatnonzero(inside[labels]).astype(np.int32)
-    at, found = labels[rows], []
+    at, found = labels[rows], [(place[:0], rows[:0])]
     while len(rows):
         hit = place[at] >= 0
         found.append((place[at[hit]], rows[hit]))

@@ -61,6 +61,9 @@ class TreeConfig:
     )
     max_iter: int = setting(20, "k-means iterations per cut", low=1, high=10_000)
     depth: int = setting(3, "levels of an unbalanced tree, the last being the labels", low=1, high=limits.MAX_LEVELS)
+    sample: int = setting(
+        100, "labels per centre that the centres of an unbalanced tree are fitted on, before all labels join", low=1
+    )
     shared: int = setting(0, "upper levels that all trees of an ensemble have in common", low=0)
     parent: str = setting(
         "nearest",
@@ -176,7 +179,7 @@ def build(
     """
     if config.kind == "flat" or z is None:
         return _checked(Tree((np.array([0, len(labels)]),), labels))
-    cutter = Cutter(z, seed, tree, config.shared, config.max_iter, threads, progress)
+    cutter = Cutter(z, seed, tree, config.shared, config.max_iter, config.sample, threads, progress)
     if config.kind == "taxonomy":
         if taxonomy is None:
             raise ConfigError(
