@@ -1,0 +1,169 @@
+"""A cell of the scoreboard: one row on one set, run as a process of its own under a time limit, kept once it is done.
+
+Training and prediction are two processes, each with the limit; whoever runs over it is killed with all its children and
+leaves `{"over": seconds}`. Results are files named by a digest of what they depend on, so an interrupted table goes on
+where it stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import labelwood
+from labelwood.metrics import MetricsConfig, evaluate
+from labelwood.sparse import as_csr
+
+SIDES = Path(__file__).parent / "sides"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A library with its settings."""
+
+    name: str
+    side: str  # the runner: sides/run_<side>.py
+    config: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What holds for all cells of a run."""
+
+    cache: Path
+    pythons: dict[str, str]  # side → interpreter
+    threads: int
+    limit: float  # seconds for each of the two phases
+
+    def version(self, side: str) -> str:
+        return _version(self.pythons[side], side)
+
+    def cell(self, row: Row, data: Path, turn: int = 0, beside: str = "") -> dict[str, Any]:
+        """The result of a row on a prepared set, from the cache or run now.
+
+        `turn` numbers repeats; `beside` names the build of ours with which it takes turns.
+        """
+        about = json.loads((data / "about.json").read_text(encoding="utf-8"))
+        what = {"side": row.side, "version": self.version(row.side), "config": row.config, "data": about["digest"]}
+        what |= {"threads": self.threads, "turn": turn, "beside": beside}
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        file = self.cache / "cells" / f"{about['name']}-{row.name.replace(' ', '-')}-{key}.json"
+        if file.exists():
+            kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if not 0 < kept.get("over", 0) < self.limit:  # a longer limit is worth another try
+                return kept
+        result = self.run(row, data)
+        if "error" not in result:
+            _publish(file, {**result, "row": row.name, **what})
+        return result
+
+    def run(self, row: Row, data: Path) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="scoreboard-", dir=_there(self.cache / "models")) as work:
+            model, out = Path(work) / "model", Path(work) / "out.json"
+            model.mkdir()
+            result = self._phase("train", row, data, model, out)
+            if "train s" not in result:
+                return result
+            found = self._phase("predict", row, data, model, out)
+            ids = out.with_suffix(".npy")
+            quality = measure(np.load(ids), data) if ids.exists() else {}
+        return result | found | quality
+
+    def _phase(self, phase: str, row: Row, data: Path, model: Path, out: Path) -> dict[str, Any]:
+        command = [self.pythons[row.side], str(SIDES / f"run_{row.side}.py"), phase, "--data", str(data)]
+        command += ["--model", str(model), "--config", json.dumps(row.config)]
+        command += ["--threads", str(self.threads), "--out", str(out)]
+        out.unlink(missing_ok=True)
+        code, said = limited(command, self.limit, _one_per_thread(self.threads))
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+        if code is None:
+            return {**found, "over": self.limit}
+        return {**found, "error": f"{phase}: {said[-800:].strip()}"} if code else found
+
+
+def limited(command: list[str], seconds: float, environment: dict[str, str]) -> tuple[int | None, str]:
+    """(exit code, what it said); a run that takes longer than `seconds` is killed with its children, its code None."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command, stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+        code = None
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(seconds)
+        finally:
+            _kill(process)
+        said.seek(0)
+        return code, said.read().decode("utf-8", "replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The session that we started, as a whole; nothing if it has ended."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _one_per_thread(threads: int) -> dict[str, str]:
+    """Libraries under the peers (BLAS, OpenMP, numba) get as many threads as the peers themselves."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+    return {**os.environ, **dict.fromkeys(names, str(threads)), "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+
+
+def measure(ids: Any, data: Path) -> dict[str, float]:
+    """P and PSP of returned label ids (n, k), by the same code for everybody."""
+    y, truth = (sparse.load_npz(data / f"{name}.npz") for name in ("y", "truth"))
+    counts = np.bincount(y.indices, minlength=y.shape[1])
+    name = json.loads((data / "about.json").read_text(encoding="utf-8"))["name"]
+    config = MetricsConfig(ks=(1, 3, 5), unseen="drop", propensity=name, bootstrap=0)
+    found = evaluate(distinct(ids), as_csr(truth, "truth"), counts, y.shape[0], config)
+    return {f"{metric}@{k}": found[f"{metric}@{k}"] for metric in ("P", "PSP") for k in config.ks}
+
+
+def distinct(ids: Any) -> Any:
+    """A label that a library names twice in a row counts once."""
+    ids = np.array(ids)
+    for column in range(1, ids.shape[1]):
+        ids[(ids[:, :column] == ids[:, column : column + 1]).any(axis=1), column] = -1
+    return ids
+
+
+@cache
+def _version(python: str, side: str) -> str:
+    """Of a peer its release; of labelwood the digest of its files, since it changes between releases."""
+    if side == "labelwood":
+        files = sorted(p for p in Path(labelwood.__file__).parent.rglob("*") if p.suffix in {".py", ".so"})
+        native = Path(labelwood._core.__file__)  # type: ignore[attr-defined]
+        return hashlib.sha256(b"".join(p.read_bytes() for p in [*files, native])).hexdigest()[:12]
+    command = [python, str(SIDES / f"run_{side}.py"), "version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
+def _there(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _publish(file: Path, result: dict[str, Any]) -> None:
+    _there(file.parent)
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(file)
+
+
+def clear_models(cache: Path) -> None:
+    """What a killed run left behind."""
+    shutil.rmtree(cache / "models", ignore_errors=True)

@@ -1,0 +1,55 @@
+"""labelwood: {"method": …, "preset": …, "settings": {…}}. The one side that imports it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from side import TOP, Side, main
+
+import labelwood as lw
+from labelwood.features import Tfidf, TfidfConfig
+from labelwood.progress import Silent
+
+
+class Labelwood(Side):
+    package = "labelwood"
+
+    def __init__(self, config: dict[str, Any], threads: int, model: Path) -> None:
+        super().__init__(config, threads, model)
+        self.progress = Silent()
+
+    def train(self, x: Any, y: Any) -> Any:
+        return lw.train(X=x, labels=y, threads=self.threads, progress=self.progress, **self.config)
+
+    def save(self, model: Any) -> None:
+        model.save(self.folder)
+
+    def load(self) -> Any:
+        self.model = lw.load(self.folder)
+        return self.model
+
+    def batch(self, model: Any, x: Any) -> Any:
+        return model.predict_arrays(X=x, k=TOP, threads=self.threads)[0]
+
+    def one(self, model: Any, row: Any) -> Any:
+        return model.predict_arrays(X=row, k=TOP, threads=1)[0]
+
+    def ids(self, found: Any) -> Any:
+        columns = np.array([*map(int, self.model.labels), -1])  # labels are named by their columns
+        return columns[found]
+
+    def text(self, model: Any, data: Path) -> Callable[[str], Any]:
+        with np.load(data / "tfidf.npz") as file:
+            tfidf = Tfidf.from_tensors(TfidfConfig(), dict(file))
+        whole = dataclasses.replace(model, tfidf=tfidf)
+        return lambda text: whole.predict_arrays([text], k=TOP, threads=1)[0]
+
+    def notes(self) -> dict[str, Any]:
+        return {"stages": dict(self.progress.timings)}
+
+
+main(Labelwood)
