@@ -59,14 +59,30 @@ def point(bench: Bench, shape: str, scale: Fraction, options: argparse.Namespace
     return {**found, **config, **result}
 
 
+def stages(p: dict[str, Any]) -> dict[str, float]:
+    """CPU seconds of the training by stage, the levels of the tree as one; what lies between them is the rest."""
+    found: dict[str, float] = {}
+    for name, seconds in p["stage CPU s"].items():
+        kind = "CPU s, levels" if name.startswith("level ") else f"CPU s, {name.partition(' for level')[0]}"
+        found[kind] = found.get(kind, 0.0) + seconds
+    return {**found, "CPU s, rest": p["train CPU s"] - sum(found.values())}
+
+
 def exponents(points: list[dict[str, Any]]) -> dict[str, float]:
-    """e of y ∝ N^e for every measured quantity, and for every stage of the training that takes a moment."""
-    columns = {key: [p.get(key, 0.0) for p in points] for key in FITTED}
-    stages = {name for p in points for name in p.get("stages", {})}
-    columns |= {f"stage: {name}": [p.get("stages", {}).get(name, 0.0) for p in points] for name in sorted(stages)}
+    """e of y ∝ N^e for every measured quantity and every stage that takes a moment."""
+    rows = [{**{key: p[key] for key in FITTED}, **stages(p)} for p in points]
     size = np.log([p["documents"] for p in points])
-    fits = {key: np.polyfit(size, np.log(values), 1)[0] for key, values in columns.items() if min(values) > 1e-3}
-    return {key: float(e) for key, e in fits.items()}
+    columns = {key: [row.get(key, 0.0) for row in rows] for key in rows[-1]}
+    return {key: float(np.polyfit(size, np.log(y), 1)[0]) for key, y in columns.items() if min(y) > 1e-3}
+
+
+def stage_table(points: list[dict[str, Any]]) -> str:
+    kinds = list(dict.fromkeys(kind for p in points for kind in stages(p)))
+    lines = ["| shape | scale | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]
+    for p in points:
+        found = stages(p)
+        lines.append(f"| {p['shape']} | {p['scale']} | " + " | ".join(f"{found.get(k, 0):.2f}" for k in kinds) + " |")
+    return "\n".join(lines)
 
 
 def table(points: list[dict[str, Any]]) -> str:
@@ -102,8 +118,9 @@ def document(points: list[dict[str, Any]], text: str, folder: Path) -> None:
     """docs/scaling.md and docs/scaling.svg."""
     head = (
         "# Scaling\n\n"
-        "xr-linear on synthetic sets in the shapes of Amazon-670K and Amazon-3M, 2 threads. `bench/synthetic.py` says how\n"
-        "they are made, `bench/scaling.py --docs` writes this page. Documents and labels grow together; e = 1 is linear.\n\n"
+        "xr-linear on synthetic sets in the shapes of Amazon-670K and Amazon-3M, 2 threads. `bench/synthetic.py`\n"
+        "says how they are made, `bench/scaling.py --docs` writes this page. Documents and labels grow together;\n"
+        "e = 1 is linear.\n\n"
         "![curves](scaling.svg)\n\n"
     )
     (folder / "scaling.md").write_text(head + text + "\n", encoding="utf-8")
@@ -144,10 +161,14 @@ def main() -> None:
     bench = Bench(options.cache.resolve(), {"labelwood": sys.executable}, options.threads, options.limit * 60)
     new = [point(bench, shape, scale, options) for shape in options.shape for scale in sorted(options.scales)]
     points = collect(new, bench.cache / "scaling.json")
-    whole = [p for p in points if "one ms" in p and (p["method"], p["settings"]) == (options.method, options.settings)]
+    whole = [
+        p
+        for p in points
+        if "one ms" in p and "stage CPU s" in p and (p["method"], p["settings"]) == (options.method, options.settings)
+    ]
     sizes = {shape: [p for p in whole if p["shape"] == shape] for shape in sorted({p["shape"] for p in whole})}
     fits = {shape: exponents(found) for shape, found in sizes.items() if len(found) > 1}
-    text = f"{table(whole)}\n\n{exponent_table(fits)}"
+    text = f"{table(whole)}\n\n{stage_table(whole)}\n\n{exponent_table(fits)}"
     print(f"\n{text}")
     if options.docs:
         document(whole, text, ROOT / "docs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ class Labelwood(Side):
 
     def __init__(self, config: dict[str, Any], threads: int, model: Path) -> None:
         super().__init__(config, threads, model)
-        self.progress = Silent()
+        self.progress = Silent(time.process_time)  # CPU seconds of each stage
 
     def train(self, x: Any, y: Any) -> Any:
         return lw.train(X=x, labels=y, threads=self.threads, progress=self.progress, **self.config)
@@ -49,7 +50,7 @@ class Labelwood(Side):
         return lambda text: whole.predict_arrays([text], k=TOP, threads=1)[0]
 
     def notes(self) -> dict[str, Any]:
-        return {"stages": dict(self.progress.timings)}
+        return {"stage CPU s": dict(self.progress.timings)}
 
 
 main(Labelwood)
