@@ -40,6 +40,7 @@ def ours(name: str, method: str, preset: str | None = None, **settings: object) 
 OURS = (
     ours("xr-linear", "xr-linear"),
     ours("xr-linear fast", "xr-linear", "fast"),
+    ours("xr-linear float32", "xr-linear", linear__weights="float32"),
     ours("xr-linear int8", "xr-linear", linear__weights="int8"),
     ours("xr-linear ens3", "xr-linear", "ensemble"),
     ours("parabel", "parabel"),
