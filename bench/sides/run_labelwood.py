@@ -46,11 +46,18 @@ class Labelwood(Side):
     def text(self, model: Any, data: Path) -> Callable[[str], Any]:
         with np.load(data / "tfidf.npz") as file:
             tfidf = Tfidf.from_tensors(TfidfConfig(), dict(file))
-        whole = dataclasses.replace(model, tfidf=tfidf)
+        whole = reading(model, tfidf)
         return lambda text: whole.predict_arrays([text], k=TOP, threads=1)[0]
 
     def notes(self) -> dict[str, Any]:
         return {"stage CPU s": dict(self.progress.timings)}
+
+
+def reading(model: Any, tfidf: Tfidf) -> Any:
+    """The model, trained on the rows of X, with the vocabulary that X was made with; of an ensemble, each member."""
+    if hasattr(model, "members"):
+        return type(model)([reading(member, tfidf) for member in model.members], model.config)
+    return dataclasses.replace(model, tfidf=tfidf)
 
 
 main(Labelwood)
