@@ -8,6 +8,7 @@ where it stopped.
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +16,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,13 @@ def _publish(file: Path, result: dict[str, Any]) -> None:
     temporary.replace(file)
 
 
-def clear_models(cache: Path) -> None:
-    """What a killed run left behind."""
-    shutil.rmtree(cache / "models", ignore_errors=True)
+@contextmanager
+def alone(cache: Path) -> Iterator[None]:
+    """Nobody else measures with this cache meanwhile: two runs at a time would disturb each other."""
+    with (_there(cache) / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"another run is at work in {cache}; wait for it, or give another --cache.") from None
+        shutil.rmtree(cache / "models", ignore_errors=True)  # what a killed run left behind
+        yield

@@ -34,7 +34,8 @@ def locate(data: str) -> tuple[str, Path, Path]:
     """(name, training file, held-out file) of a set in LABELWOOD_DATA, or of "train.jsonl:test.jsonl"."""
     if ":" in data:
         train, held = (Path(part) for part in data.split(":", 1))
-        return train.name.partition(".")[0], _there(train), _there(held)
+        stem = train.name.partition(".")[0]
+        return train.absolute().parent.name if stem == "train" else stem, _there(train), _there(held)
     folder = Path(os.environ.get("LABELWOOD_DATA", "data")) / data
     for ending in ("jsonl.xz", "svm.xz", "jsonl", "txt"):
         for part in ("test", "dev"):

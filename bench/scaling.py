@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cells import Bench, Row
+from cells import Bench, Row, alone
 from prepare import from_pecos_folder
 from synthetic import SHAPES, write
 
@@ -105,10 +105,10 @@ def exponent_table(fits: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def collect(new: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
-    """All points so far, the new ones in place of earlier ones of the same shape, scale and settings."""
+def collect(new: dict[str, Any], file: Path) -> list[dict[str, Any]]:
+    """All points so far, the new one in place of an earlier one of the same shape, scale and settings."""
     old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    kept = {(p["shape"], p["scale"], p["method"], json.dumps(p["settings"])): p for p in [*old, *new]}
+    kept = {(p["shape"], p["scale"], p["method"], json.dumps(p["settings"])): p for p in [*old, new]}
     points = sorted(kept.values(), key=lambda p: (p["shape"], p["documents"]))
     file.write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
     return points
@@ -159,8 +159,11 @@ def main() -> None:
     parser.add_argument("--docs", action="store_true", help="write docs/scaling.md and docs/scaling.svg")
     options = parser.parse_args()
     bench = Bench(options.cache.resolve(), {"labelwood": sys.executable}, options.threads, options.limit * 60)
-    new = [point(bench, shape, scale, options) for shape in options.shape for scale in sorted(options.scales)]
-    points = collect(new, bench.cache / "scaling.json")
+    points: list[dict[str, Any]] = []
+    with alone(bench.cache):
+        for shape in options.shape:
+            for scale in sorted(options.scales):
+                points = collect(point(bench, shape, scale, options), bench.cache / "scaling.json")
     whole = [
         p
         for p in points

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import labelwood as lw
-from cells import Bench, Row, clear_models
+from cells import Bench, Row, alone
 from labelwood.errors import LabelwoodError
 from labelwood.recipes import resolve
 from prepare import prepare
@@ -140,15 +140,19 @@ def main() -> None:
     bench = Bench(
         options.cache.resolve(), {**pythons, "labelwood": sys.executable}, options.threads, options.limit * 60
     )
-    clear_models(bench.cache)
     own = [row for row in chosen(OURS, options.rows) if row.config["method"] in lw.methods() and available(row)]
-    turns = [*own, *chosen(PECOS, options.rows)]
-    for name in options.data:
-        say(f"{name}: preparing")
-        data = prepare(name, bench.cache, options.threads)
-        about = json.loads((data / "about.json").read_text(encoding="utf-8"))
-        runs = collect(bench, turns, chosen(OTHERS, options.rows), data, options)
-        write(options.out, about, runs, [row.name for row in own], options)
+    with alone(bench.cache):
+        for name in options.data:
+            one_set(bench, name, own, options)
+
+
+def one_set(bench: Bench, name: str, own: list[Row], options: argparse.Namespace) -> None:
+    """Prepare a set, run its cells, write its table."""
+    say(f"{name}: preparing")
+    data = prepare(name, bench.cache, options.threads)
+    about = json.loads((data / "about.json").read_text(encoding="utf-8"))
+    runs = collect(bench, [*own, *chosen(PECOS, options.rows)], chosen(OTHERS, options.rows), data, options)
+    write(options.out, about, runs, [row.name for row in own], options)
 
 
 if __name__ == "__main__":

@@ -131,3 +131,10 @@ def test_what_a_run_says_and_how_it_ends():
 
 def test_a_label_named_twice_counts_once():
     assert cells.distinct([[4, 4, 2], [1, 2, 1], [0, -1, -1]]).tolist() == [[4, -1, 2], [1, 2, -1], [0, -1, -1]]
+
+
+def test_one_run_at_a_time(tmp_path):
+    with cells.alone(tmp_path), pytest.raises(SystemExit, match="another run is at work"), cells.alone(tmp_path):
+        pass
+    with cells.alone(tmp_path):
+        pass
