@@ -1,8 +1,8 @@
-"""A cell of the scoreboard: one row on one set, run as a process of its own under a time limit, kept once it is done.
+"""A cell of the scoreboard: one row on one set, run in processes of its own under limits, kept once it is done.
 
-Training and prediction are two processes, each with the limit; whoever runs over it is killed with all its children and
-leaves `{"over": seconds}`. Results are files named by a digest of what they depend on, so an interrupted table goes on
-where it stopped.
+Training and prediction are two processes, each with limits of time and memory; whoever runs over one is killed with all
+its children and leaves `{"over": "15 min"}` beside what it had written by then. Results are files named by a digest of
+what they depend on, so an interrupted table goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -42,13 +43,21 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Limits:
+    """Of a training, and of a prediction."""
+
+    minutes: float = 15.0
+    gb: float = 16.0
+
+
+@dataclasses.dataclass(frozen=True)
 class Bench:
     """What holds for all cells of a run."""
 
     cache: Path
     pythons: dict[str, str]  # side → interpreter
     threads: int
-    limit: float  # seconds for each of the two phases
+    limits: Limits = Limits()
 
     def version(self, side: str) -> str:
         return _version(self.pythons[side], side)
@@ -65,11 +74,12 @@ class Bench:
         file = self.cache / "cells" / f"{about['name']}-{row.name.replace(' ', '-')}-{key}.json"
         if file.exists():
             kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if not 0 < kept.get("over", 0) < self.limit:  # a longer limit is worth another try
+            tried = Limits(**kept["limits"])
+            if "over" not in kept or (tried.minutes >= self.limits.minutes and tried.gb >= self.limits.gb):
                 return kept
         result = self.run(row, data)
         if "error" not in result:
-            _publish(file, {**result, "row": row.name, **what})
+            _publish(file, {**result, "row": row.name, **what, "limits": dataclasses.asdict(self.limits)})
         return result
 
     def run(self, row: Row, data: Path) -> dict[str, Any]:
@@ -89,27 +99,44 @@ class Bench:
         command += ["--model", str(model), "--config", json.dumps(row.config)]
         command += ["--threads", str(self.threads), "--out", str(out)]
         out.unlink(missing_ok=True)
-        code, said = limited(command, self.limit, _one_per_thread(self.threads))
+        code, said = limited(command, self.limits, _one_per_thread(self.threads))
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         if code is None:
-            return {**found, "over": self.limit}
+            return {**found, "over": said}
         return {**found, "error": f"{phase}: {said[-800:].strip()}"} if code else found
 
 
-def limited(command: list[str], seconds: float, environment: dict[str, str]) -> tuple[int | None, str]:
-    """(exit code, what it said); a run that takes longer than `seconds` is killed with its children, its code None."""
+def limited(command: list[str], limits: Limits, environment: dict[str, str]) -> tuple[int | None, str]:
+    """(exit code, what it said), or (None, the limit it went over), after which nothing of it runs any more."""
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             command, stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
-        code = None
         try:
-            with suppress(subprocess.TimeoutExpired):
-                code = process.wait(seconds)
+            over = _watch(process, limits)
         finally:
             _kill(process)
         said.seek(0)
-        return code, said.read().decode("utf-8", "replace")
+        return (None, over) if over else (process.returncode, said.read().decode("utf-8", "replace"))
+
+
+def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str:
+    """Wait for the end, or for a limit to be passed: then its name."""
+    end = time.monotonic() + 60 * limits.minutes
+    while (left := end - time.monotonic()) > 0:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, 1.0))
+            return ""
+        if _resident_gb(process.pid) > limits.gb:
+            return f"{limits.gb:g} GB"
+    return f"{limits.minutes:g} min"
+
+
+def _resident_gb(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (OSError, IndexError):
+        return 0.0  # it has just ended
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

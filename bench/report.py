@@ -62,7 +62,7 @@ def _cell(result: Result, key: str, form: str) -> str:
     if key in result:
         return format(result[key], form)
     if key == next(k for _, k, _ in COLUMNS if k not in result):
-        return f"> {result['over'] / 60:g} min" if "over" in result else "failed" if "error" in result else "–"
+        return f"> {result['over']}" if "over" in result else "failed" if "error" in result else "–"
     return "–"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cells import Bench, Row, alone
+from cells import Bench, Limits, Row, alone
 from prepare import from_pecos_folder
 from synthetic import SHAPES, write
 
@@ -53,7 +53,7 @@ def point(bench: Bench, shape: str, scale: Fraction, options: argparse.Namespace
     config = {"method": options.method, "settings": options.settings}
     result = bench.cell(Row(f"scaling {options.method}", "labelwood", config), data)
     if "error" in result or "over" in result:
-        print(f"  {result.get('error', 'over the limit')}", flush=True)
+        print(f"  {result.get('error') or 'over ' + result['over']}", flush=True)
     about = json.loads((data / "about.json").read_text(encoding="utf-8"))
     found = {"shape": shape, "scale": str(scale), "documents": about["documents"], "labels": about["labels"]}
     return {**found, **config, **result}
@@ -154,11 +154,13 @@ def main() -> None:
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON, e.g. '{\"labels.top\": 1000}'")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=180.0, help="minutes for a training, and for a prediction")
+    parser.add_argument("--minutes", type=float, default=180.0, help="limit of a training, and of a prediction")
+    parser.add_argument("--gb", type=float, default=20.0, help="limit of their memory")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "cache")
     parser.add_argument("--docs", action="store_true", help="write docs/scaling.md and docs/scaling.svg")
     options = parser.parse_args()
-    bench = Bench(options.cache.resolve(), {"labelwood": sys.executable}, options.threads, options.limit * 60)
+    limits = Limits(options.minutes, options.gb)
+    bench = Bench(options.cache.resolve(), {"labelwood": sys.executable}, options.threads, limits)
     points: list[dict[str, Any]] = []
     with alone(bench.cache):
         for shape in options.shape:

@@ -3,7 +3,7 @@
     LABELWOOD_DATA=/path/to/data .venv/bin/python bench/scoreboard.py --data debian-deps eurlex57k --out bench/cache/out
 
 Everybody gets the same matrix, the same threads, a process of its own, one at a time. PECOS takes turns with labelwood
-(--repeats times; medians), the others run once and are kept by release, settings and data. A phase over the limit is
+(--repeats times; medians), the others run once and are kept by release, settings and data. What goes over a limit is
 killed and shown as "> 15 min". Every finished cell is kept, so the same command goes on after an interruption. Writes
 one table in Markdown and everything in JSON for each set.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import labelwood as lw
-from cells import Bench, Row, alone
+from cells import Bench, Limits, Row, alone
 from labelwood.errors import LabelwoodError
 from labelwood.recipes import resolve
 from prepare import prepare
@@ -86,7 +86,7 @@ def run_cell(bench: Bench, row: Row, data: Path, turn: int = 0, beside: str = ""
     if "error" in result:
         found = f"failed: {result['error']}"
     elif "over" in result:
-        found = f"over {result['over'] / 60:g} min"
+        found = f"over {result['over']}"
     else:
         found = f"train {result['train s']:.1f} s, {result['docs/s']:,.0f} docs/s, {result['one ms']:.3f} ms, "
         found += f"P@1 {result['P@1']:.2f} P@5 {result['P@5']:.2f}"
@@ -129,7 +129,8 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=["*"], help="only these, e.g. 'labelwood*' 'pecos default'")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=15.0, help="minutes for a training, and for a prediction")
+    parser.add_argument("--minutes", type=float, default=15.0, help="limit of a training, and of a prediction")
+    parser.add_argument("--gb", type=float, default=16.0, help="limit of their memory")
     parser.add_argument("--keep-pecos", action="store_true", help="PECOS need not run again beside a new build of ours")
     parser.add_argument("--venvs", type=Path, default=Path(), help="where .venv-pecos and the others are")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "cache")
@@ -137,9 +138,8 @@ def main() -> None:
     options = parser.parse_args()
     sides = {row.side for row in (*PECOS, *OTHERS)}
     pythons = {side: str(options.venvs / f".venv-{side}" / "bin" / "python") for side in sides}
-    bench = Bench(
-        options.cache.resolve(), {**pythons, "labelwood": sys.executable}, options.threads, options.limit * 60
-    )
+    pythons["labelwood"] = sys.executable
+    bench = Bench(options.cache.resolve(), pythons, options.threads, Limits(options.minutes, options.gb))
     own = [row for row in chosen(OURS, options.rows) if row.config["method"] in lw.methods() and available(row)]
     with alone(bench.cache):
         for name in options.data:

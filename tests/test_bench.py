@@ -97,8 +97,8 @@ def test_the_setting_that_clears_most_bars_stands_against_a_peer():
 
 def test_medians_and_a_row_that_ran_out_of_time():
     assert report.median([{"x": 3, "row": "r"}, {"x": 1}, {"x": 2}]) == {"x": 2}
-    late = report.median([{"train s": 1.0, "model MB": 2.0, "over": 900}, {"train s": 2.0}])
-    line = report.table({"slow": late, "never": {"over": 60}, "bad": {"error": "no"}}).splitlines()[2:]
+    late = report.median([{"train s": 1.0, "model MB": 2.0, "over": "15 min"}, {"train s": 2.0}])
+    line = report.table({"slow": late, "never": {"over": "1 min"}, "bad": {"error": "no"}}).splitlines()[2:]
     assert line[0].startswith("| slow | 1.0 | > 15 min | – | 2.0 | – |")
     assert line[1].startswith("| never | > 1 min | – |")
     assert line[2].startswith("| bad | failed | – |")
@@ -113,7 +113,8 @@ open({str(file)!r}, "w").write(str(child.pid))
 time.sleep(60)
 """
     start = time.monotonic()
-    assert cells.limited([sys.executable, "-c", code], 3.0, dict(os.environ))[0] is None
+    found = cells.limited([sys.executable, "-c", code], cells.Limits(minutes=0.05), dict(os.environ))
+    assert found == (None, "0.05 min")
     assert time.monotonic() - start < 30
     child = Path(f"/proc/{file.read_text()}/stat")
     for _ in range(100):
@@ -126,7 +127,13 @@ time.sleep(60)
 
 def test_what_a_run_says_and_how_it_ends():
     code = "print('so'); raise SystemExit(3)"
-    assert cells.limited([sys.executable, "-c", code], 60.0, dict(os.environ)) == (3, "so\n")
+    assert cells.limited([sys.executable, "-c", code], cells.Limits(), dict(os.environ)) == (3, "so\n")
+
+
+def test_a_run_that_takes_too_much_memory_is_killed():
+    code = "import time; x = bytearray(300_000_000); time.sleep(60)"
+    found = cells.limited([sys.executable, "-c", code], cells.Limits(gb=0.2), dict(os.environ))
+    assert found == (None, "0.2 GB")
 
 
 def test_a_label_named_twice_counts_once():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import psutil
 from libmultilabel import linear
 from side import TOP, Side, main
 
@@ -18,8 +19,9 @@ class LibMultiLabel(Side):
         return y.astype(np.float64), x.astype(np.float64)
 
     def train(self, *data: Any) -> Any:
+        psutil.cpu_count = lambda logical=True: self.threads  # it starts as many threads as there are cores
         train = linear.train_tree if self.config.get("model", "tree") == "tree" else linear.train_1vsrest
-        return train(*data, options=f"-m {self.threads}", verbose=False)
+        return train(*data, verbose=False)
 
     def save(self, model: Any) -> None:
         linear.save_pipeline(str(self.folder), None, model)

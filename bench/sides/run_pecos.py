@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 from pecos.xmc import Indexer, LabelEmbeddingFactory
@@ -40,7 +42,7 @@ class Pecos(Side):
 
 
 def answer(model: Any, x: Any, threads: int) -> Any:
-    return sum(member.predict(x, only_topk=TOP, beam_size=10, threads=threads) for member in model)
+    return reduce(add, (member.predict(x, only_topk=TOP, beam_size=10, threads=threads) for member in model))
 
 
 main(Pecos)
