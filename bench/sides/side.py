@@ -162,9 +162,12 @@ def run_predict(side: Side, data: Path, out: Path) -> dict[str, Any]:
     model, load, _ = clock(side.load)
     result: dict[str, Any] = {"load s": load}
     side.batch(model, x[:50])  # the first call may build tables or threads
-    found, wall, cpu = clock(lambda: side.batch(model, x))
+    runs = [clock(lambda: side.batch(model, x))]
+    while len(runs) < 5 and sum(wall for _, wall, _ in runs) < 5.0:  # small sets are over in a blink
+        runs.append(clock(lambda: side.batch(model, x)))
+    wall, cpu = (float(np.median([run[i] for run in runs])) for i in (1, 2))
     result |= {"docs/s": x.shape[0] / wall, "CPU ms/doc": 1000 * cpu / x.shape[0]}
-    np.save(out.with_suffix(".npy"), side.ids(found))
+    np.save(out.with_suffix(".npy"), side.ids(runs[0][0]))
     keep(result, out)  # what is known stays known should the rest take too long
     rows = [x[i] for i in range(min(QUERIES, x.shape[0]))]
     model = side.alone(model)
