@@ -62,8 +62,8 @@ class Bench:
     def version(self, side: str) -> str:
         return _version(self.pythons[side], side)
 
-    def cell(self, row: Row, data: Path, turn: int = 0, beside: str = "") -> dict[str, Any]:
-        """The result of a row on a prepared set, from the cache or run now.
+    def cell(self, row: Row, data: Path, turn: int = 0, beside: str = "") -> tuple[dict[str, Any], bool]:
+        """The result of a row on a prepared set, and whether it was kept from an earlier run.
 
         `turn` numbers repeats; `beside` names the build of ours with which it takes turns.
         """
@@ -76,11 +76,11 @@ class Bench:
             kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             tried = Limits(**kept["limits"])
             if "over" not in kept or (tried.minutes >= self.limits.minutes and tried.gb >= self.limits.gb):
-                return kept
+                return kept, True
         result = self.run(row, data)
         if "error" not in result:
             _publish(file, {**result, "row": row.name, **what, "limits": dataclasses.asdict(self.limits)})
-        return result
+        return result, False
 
     def run(self, row: Row, data: Path) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="scoreboard-", dir=_there(self.cache / "models")) as work:

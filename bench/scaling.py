@@ -51,7 +51,7 @@ def point(bench: Bench, shape: str, scale: Fraction, options: argparse.Namespace
     write(source, shape, scale, options.seed)
     data = from_pecos_folder(f"amazon-{name}", source, bench.cache)  # PSP with the constants of the Amazon sets
     config = {"method": options.method, "settings": options.settings}
-    result = bench.cell(Row(f"scaling {options.method}", "labelwood", config), data)
+    result, _ = bench.cell(Row(f"scaling {options.method}", "labelwood", config), data)
     if "error" in result or "over" in result:
         print(f"  {result.get('error') or 'over ' + result['over']}", flush=True)
     about = json.loads((data / "about.json").read_text(encoding="utf-8"))

@@ -81,7 +81,7 @@ def say(text: str) -> None:
 def run_cell(bench: Bench, row: Row, data: Path, turn: int = 0, beside: str = "") -> dict[str, Any]:
     """A cell, with a line on what it is and what came out."""
     start = time.perf_counter()
-    result = bench.cell(row, data, turn, beside)
+    result, kept = bench.cell(row, data, turn, beside)
     spent = time.perf_counter() - start
     if "error" in result:
         found = f"failed: {result['error']}"
@@ -90,7 +90,7 @@ def run_cell(bench: Bench, row: Row, data: Path, turn: int = 0, beside: str = ""
     else:
         found = f"train {result['train s']:.1f} s, {result['docs/s']:,.0f} docs/s, {result['one ms']:.3f} ms, "
         found += f"P@1 {result['P@1']:.2f} P@5 {result['P@5']:.2f}"
-    say(f"  {row.name}, run {turn + 1}: {found}" + (" (kept)" if spent < 0.5 else f" [{spent:.0f} s]"))
+    say(f"  {row.name}, run {turn + 1}: {found}" + (" (kept)" if kept else f" [{spent:.0f} s]"))
     return result
 
 
