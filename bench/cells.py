@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -203,3 +204,8 @@ def alone(cache: Path) -> Iterator[None]:
             raise SystemExit(f"another run is at work in {cache}; wait for it, or give another --cache.") from None
         shutil.rmtree(cache / "models", ignore_errors=True)  # what a killed run left behind
         yield
+
+
+def end_with_children() -> None:
+    """A script that is told to end also ends the child in work: it leaves by an exception, not at once."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

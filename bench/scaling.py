@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cells import Bench, Limits, Row, alone
+from cells import Bench, Limits, Row, alone, end_with_children
 from prepare import from_pecos_folder
 from synthetic import SHAPES, write
 
@@ -159,6 +159,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "cache")
     parser.add_argument("--docs", action="store_true", help="write docs/scaling.md and docs/scaling.svg")
     options = parser.parse_args()
+    end_with_children()
     limits = Limits(options.minutes, options.gb)
     bench = Bench(options.cache.resolve(), {"labelwood": sys.executable}, options.threads, limits)
     points: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import labelwood as lw
-from cells import Bench, Limits, Row, alone
+from cells import Bench, Limits, Row, alone, end_with_children
 from labelwood.errors import LabelwoodError
 from labelwood.recipes import resolve
 from prepare import prepare
@@ -136,6 +136,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "cache")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "cache" / "out")
     options = parser.parse_args()
+    end_with_children()
     sides = {row.side for row in (*PECOS, *OTHERS)}
     pythons = {side: str(options.venvs / f".venv-{side}" / "bin" / "python") for side in sides}
     pythons["labelwood"] = sys.executable
