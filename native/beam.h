@@ -18,9 +18,9 @@ struct Level {
   int64_t parents = 0, children = 0, dense_cols = 0;
   const int64_t* child_ptr = nullptr;  // (parents + 1)
   const uint8_t* records = nullptr;
-  const int64_t* places = nullptr;          // (parents, 2) first byte and number of bytes of each record
-  std::atomic<uint8_t>* ready = nullptr;    // (parents) 1 = verified; nullptr = all are
-  std::function<void(int64_t)> verify;      // makes a parent's record ready, or throws
+  const int64_t* places = nullptr;        // (parents, 2) first byte and number of bytes of each record
+  std::atomic<uint8_t>* ready = nullptr;  // (parents) 1 = verified; nullptr = all are
+  std::function<void(int64_t)> verify;    // makes a parent's record ready, or throws
   Combiner combiner = Combiner::hinge;
   int power = 3;
   float discount = 1;  // of the parent's log score

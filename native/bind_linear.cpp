@@ -130,7 +130,7 @@ void bind_linear(nb::module_& m) {
         const Csr yt = csr_view(yp, yi, yv, x.rows()), mt = csr_view(mp, mi, mv, x.rows());
         if (static_cast<int64_t>(child_ptr.shape(0)) != mt.rows + 1 || child_ptr.data()[mt.rows] != yt.rows)
           throw nb::value_error("children do not fit their parents");
-        SolverConfig config{static_cast<Loss>(loss), cp,   cn,   eps,  bias, threshold, max_iter,
+        SolverConfig config{static_cast<Loss>(loss),     cp,   cn,   eps,  bias, threshold, max_iter,
                             static_cast<Weight>(weight), seed, tree, level};
         Control control;
         Outbox outbox(control);

@@ -1,8 +1,17 @@
 #include <nanobind/stl/tuple.h>
 
 #include "bind.h"
+#include "reshape.h"
 
 namespace lw {
+
+namespace {
+
+nb::tuple parts_of(OwnedCsr&& m) {
+  return nb::make_tuple(to_numpy(std::move(m.ptr)), to_numpy(std::move(m.idx)), to_numpy(std::move(m.val)));
+}
+
+}  // namespace
 
 void bind_sparse(nb::module_& m) {
   m.def(
@@ -18,6 +27,31 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), nb::arg("largest"), nb::arg("threads"),
       "(what, row, position) of the first fault of a CSR matrix; what is '' when it is sound.");
+
+  m.def(
+      "transpose",
+      [](In<int64_t> ptr, In<int32_t> idx, In<float> val, int64_t cols) {
+        const Csr view = csr_view(ptr, idx, val, cols);
+        OwnedCsr out;
+        {
+          nb::gil_scoped_release release;
+          out = transpose(view);
+        }
+        return parts_of(std::move(out));
+      },
+      nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), "(ptr, idx, val) of the transposed matrix.");
+
+  m.def(
+      "sum_columns",
+      [](In<int64_t> ptr, In<int32_t> idx, In<float> val, In<int32_t> group, int threads) {
+        const Csr view = csr_view(ptr, idx, val, static_cast<int64_t>(group.shape(0)));
+        OwnedCsr out;
+        Control control;
+        run_polled(control, nb::none(), [&] { out = sum_columns(view, group.data(), threads, control); });
+        return parts_of(std::move(out));
+      },
+      nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("group"), nb::arg("threads"),
+      "(ptr, idx, val) of the matrix whose column g is the sum of the columns c with group[c] = g; -1 is left out.");
 }
 
 }  // namespace lw

@@ -195,7 +195,8 @@ class Reader {
     int64_t at = start, before = -1;
     for (int64_t r = 0; r < n; ++r) {
       const int64_t low = load(lows + r * h.low_bytes, h.low_bytes);
-      const int64_t feature = (int64_t{b} << h.shift) + low, count = int64_t{load(counts + r * h.col_bytes, h.col_bytes)} + 1;
+      const int64_t feature = (int64_t{b} << h.shift) + low,
+                    count = int64_t{load(counts + r * h.col_bytes, h.col_bytes)} + 1;
       const int64_t size = row_bytes(h, c_.width, count);
       if (low <= before || low >> h.shift || feature >= sparse_cols || count > c_.width || at + size > bytes)
         return false;

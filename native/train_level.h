@@ -19,7 +19,8 @@ struct SolverConfig {
 };
 
 // Where the records of finished chunks go (chunk.h), one call at a time, in an order that does not depend on threads:
-// the parent with most work first. `wait` is called by a worker before it starts on more: it returns when there is room.
+// the parent with most work first. `wait` is called by a worker before it starts on more: it returns when there is
+// room.
 struct Sink {
   std::function<void(int64_t parent, std::vector<uint8_t>&& record)> put;
   std::function<void()> wait;

@@ -1,7 +1,6 @@
 """Types of the native core (native/bind_*.cpp)."""
 
 from collections.abc import Callable
-from typing import Any
 
 from numpy import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
@@ -14,6 +13,10 @@ def isa() -> str: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
+def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int) -> CsrParts: ...
+def sum_columns(
+    ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
+) -> CsrParts: ...
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],
@@ -25,6 +28,7 @@ def pifa(
     x_cols: int,
     x_dense: NDArray[float32],
     top: int,
+    most: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int64], NDArray[int32], NDArray[float32], NDArray[float32]]: ...
@@ -37,8 +41,9 @@ def split(
     members: NDArray[int32],
     node_ptr: NDArray[int64],
     parts: NDArray[int32],
-    kway: bool,
+    cut: int,
     max_iter: int,
+    sample: int,
     seed: int,
     tree: int,
     threads: int,
@@ -120,6 +125,17 @@ def search_tree(
     start_scores: NDArray[float32] | None,
     exact: bool,
     logs: bool,
+    threads: int,
+    progress: Progress | None,
+) -> tuple[NDArray[int32], NDArray[float32]]: ...
+def merge(
+    ids: list[NDArray[int32]],
+    scores: list[NDArray[float32]],
+    weights: list[float],
+    margins: list[bool],
+    average: int,
+    length: int,
+    keep: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[float32]]: ...
