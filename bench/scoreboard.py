@@ -46,6 +46,7 @@ OURS = (
     ours("parabel", "parabel"),
     ours("bonsai", "bonsai"),
     ours("plt", "plt"),
+    ours("plt ens3", "plt", "ensemble"),
     ours("dismec", "dismec"),
 )
 PECOS = (

@@ -55,8 +55,8 @@ class Labelwood(Side):
 
 def reading(model: Any, tfidf: Tfidf) -> Any:
     """The model, trained on the rows of X, with the vocabulary that X was made with; of an ensemble, each member."""
-    if hasattr(model, "members"):
-        return type(model)([reading(member, tfidf) for member in model.members], model.config)
+    if isinstance(model, lw.Ensemble):
+        return lw.Ensemble([reading(member, tfidf) for member in model.members], model.config)
     return dataclasses.replace(model, tfidf=tfidf)
 
 
