@@ -326,3 +326,35 @@ def _combine(combiner: str, parent: float, margin: float) -> float:
     if combiner == "sigmoid":
         return parent - np.logaddexp(0, -margin)
     return parent - max(0.0, 1 - margin) ** int(combiner[1])
+
+
+def merge(
+    lists: list[tuple[np.ndarray, np.ndarray, float, bool]], average: str, length: int, keep: int
+) -> list[list[tuple[int, np.float32]]]:
+    """One ranking from members' (ids, scores, weight, margins), row by row and label by label."""
+    merged = []
+    for i in range(len(lists[0][0])):
+        labels = sorted({int(v) for ids, *_ in lists for v in ids[i] if v >= 0})
+        total = dict.fromkeys(labels, 0.0)
+        for m, (ids, scores, weight, margins) in enumerate(lists):
+            named = [(int(v), float(s)) for v, s in zip(ids[i], scores[i], strict=True) if v >= 0]
+            rank = {v: r for r, (v, _) in enumerate(named)}
+            score = dict(named)
+            exps = sum(np.exp(s - named[0][1]) for _, s in named)
+            for v in labels:
+                if average == "round-robin":
+                    turn = rank.get(v, length) * len(lists) + m
+                    total[v] = max(total[v], 1 - turn / (length * len(lists)))
+                elif v not in rank:
+                    total[v] += weight * (min(0.0, named[-1][1]) if average == "mean" and named else 0.0)
+                elif average == "mean":
+                    total[v] += weight * score[v]
+                elif average == "softmax":
+                    total[v] += weight * np.exp(score[v] - named[0][1]) / exps
+                elif average == "sigmoid":
+                    total[v] += weight * (1 / (1 + np.exp(-score[v])) if margins else score[v])
+                else:
+                    total[v] += weight * (length - rank[v]) / length
+        order = sorted(labels, key=lambda v: (-total[v], v))
+        merged.append([(v, np.float32(total[v])) for v in order[:keep]])
+    return merged

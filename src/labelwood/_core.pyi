@@ -128,6 +128,17 @@ def search_tree(
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[float32]]: ...
+def merge(
+    ids: list[NDArray[int32]],
+    scores: list[NDArray[float32]],
+    weights: list[float],
+    margins: list[bool],
+    average: int,
+    length: int,
+    keep: int,
+    threads: int,
+    progress: Progress | None,
+) -> tuple[NDArray[int32], NDArray[float32]]: ...
 
 TOKENISER_VERSION: int
 

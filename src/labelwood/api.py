@@ -17,8 +17,9 @@ from .data import (
     with_label_texts,
     with_taxonomy,
 )
+from .ensemble import load
 from .errors import ConfigError
-from .model import Model, as_dataset, load
+from .predictor import Predictor, as_dataset
 from .progress import Progress, Silent
 from .recipes import resolve
 from .train import Run
@@ -46,8 +47,8 @@ def train(
     work: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
-) -> Model:
-    """Train a model.
+) -> Predictor:
+    """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
 
     data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
     labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix

@@ -126,6 +126,21 @@ class Features:
         )
 
 
+def unit_rows(x: Features) -> Features:
+    """Every row of [sparse ; dense] scaled to length one; a row of zeros stays."""
+    squares = np.zeros(x.rows)
+    if x.sparse is not None:
+        squares += np.bincount(x.sparse.row_of(), x.sparse.data.astype(np.float64) ** 2, x.rows)
+    if x.dense is not None:
+        squares += np.square(x.dense, dtype=np.float64).sum(axis=1)
+    scale = 1 / np.sqrt(np.where(squares > 0, squares, 1))
+    sparse, dense = x.sparse, x.dense
+    if sparse is not None:
+        values = (sparse.data * np.repeat(scale, sparse.counts())).astype(np.float32)
+        sparse = Csr(sparse.indptr, sparse.indices, values, sparse.cols)
+    return Features(sparse, None if dense is None else (dense * scale[:, None]).astype(np.float32))
+
+
 def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """(rows + 1,) where each row starts and ends, from the number of entries of each row."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))

@@ -12,11 +12,12 @@ import typer
 from .. import limits, store
 from ..config import with_settings
 from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
+from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
-from ..model import Model, load
+from ..predictor import Predictor
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
-from ..train import Run, identity, prepare, train_into
+from ..train import Run, identity, identity_of, prepare, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import load_data, name_of
@@ -119,13 +120,13 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
         return False
     now = identity(recipe, prepare(data).data_key)
     try:
-        meta = store.verify(model).meta
+        there = load(model)
     except ModelFileError:
         if started(run.work):
             return False
         raise
-    changes = list(differences({key: meta.get(key) for key in now}, now))
-    if not changes and load(model).label_texts != data.label_texts:
+    changes = list(differences(identity_of(there), now))
+    if not changes and there.label_texts != data.label_texts:
         changes.append("the texts of its labels are not the same")
     if changes and not started(run.work):
         raise ConfigError(
@@ -142,11 +143,13 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
     return True
 
 
-def _report(trained: Model, folder: Path, progress: Progress) -> None:
+def _report(trained: Predictor, folder: Path, progress: Progress) -> None:
     manifest = store.describe(folder)
-    sizes = " → ".join(f"{size:,}" for size in trained.tree.sizes)
-    show.say(f"tree: {sizes} (nodes by level, the last are the labels)")
-    if trained.tree.sizes[-1] < len(trained.labels):
-        show.say(f"  {counted(len(trained.labels) - trained.tree.sizes[-1], 'label')} without a training document")
+    for number, member in enumerate(trained.members, 1):
+        sizes = " → ".join(f"{size:,}" for size in member.tree.sizes)
+        name = "tree" if len(trained.members) == 1 else f"tree {number}"
+        show.say(f"{name}: {sizes} (nodes by level, the last are the labels)")
+    if unseen := int((trained.counts == 0).sum()):
+        show.say(f"  {counted(unseen, 'label')} without a training document")
     show.table([(name, show.seconds(time)) for name, time in progress.timings.items()], ("stage", "time"), right=[1])
     show.say(f"model: {folder} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")
