@@ -36,7 +36,7 @@ struct Scratch {
   LaneMarks marks;
   std::vector<uint32_t> active;
   std::vector<int32_t> order;
-  Aligned w, alpha;
+  Aligned w, alpha, work;
 };
 
 // What one blocked solve leaves after pruning: entries by feature row, columns within the chunk.
@@ -94,9 +94,16 @@ struct Job {
 
 class Trainer {
  public:
-  Trainer(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
-          int threads, Control& control)
-      : x_(x), yt_(yt), mt_(mt), child_ptr_(child_ptr), config_(config), control_(control), gathered_(mt.rows) {
+  Trainer(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
+          const SolverConfig& config, int threads, Control& control)
+      : x_(x),
+        yt_(yt),
+        mt_(mt),
+        child_ptr_(child_ptr),
+        negative_(negative),
+        config_(config),
+        control_(control),
+        gathered_(mt.rows) {
     plan(threads);
     scratch_.resize(threads);
     chunks_.bias.assign(yt.rows, 0);
@@ -197,12 +204,16 @@ class Trainer {
     b.cost_lane = s.marks.cost_lane.data();
     b.cost = s.marks.cost.data();
     b.loss = config_.loss;
+    b.solver = config_.solver;
+    b.mean_start = config_.mean_start;
+    b.l1 = config_.l1;
     b.cp = config_.cp;
-    b.cn = config_.cn;
+    for (int64_t l = 0; l < 32; ++l) b.cn[l] = config_.cn * negative_[std::min(job.first + l, job.last - 1)];
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
     b.w = s.w.zeros((rows.width() + 1) * job.lanes);
     b.alpha = s.alpha.zeros(rows.n * job.lanes);
+    b.work = s.work.zeros(work_floats(b));
     b.active = s.active.data();
     b.order = s.order.data();
     b.context = &order;
@@ -274,6 +285,7 @@ class Trainer {
   const Csr& yt_;
   const Csr& mt_;
   const int64_t* child_ptr_;
+  const float* negative_;
   const SolverConfig& config_;
   Control& control_;
   std::vector<Gathered> gathered_;  // by parent
@@ -286,9 +298,9 @@ class Trainer {
 
 }  // namespace
 
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr,
+Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
                    const SolverConfig& config, int threads, Control& control) {
-  return Trainer(x, yt, mt, child_ptr, config, threads, control).run(threads);
+  return Trainer(x, yt, mt, child_ptr, negative, config, threads, control).run(threads);
 }
 
 }  // namespace lw

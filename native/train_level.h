@@ -10,7 +10,9 @@ namespace lw {
 
 struct SolverConfig {
   Loss loss = Loss::squared_hinge;
-  float cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
+  Solver solver = Solver::dual;
+  bool mean_start = false;
+  float l1 = 0.1f, cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
   int max_iter = 100;
   uint64_t seed = 0, tree = 0, level = 0;
 };
@@ -28,8 +30,9 @@ struct Chunks {
 };
 
 // Yt (children, n): instances that are positives of a child, values are their costs. Mt (parents, n): shortlist.
-// Positives of a child always take part in its problem, in the shortlist or not.
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr,
+// Positives of a child always take part in its problem, in the shortlist or not. negative (children): the weight of a
+// child's negatives, times cn.
+Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
                    const SolverConfig& config, int threads, Control& control);
 
 }  // namespace lw

@@ -25,6 +25,7 @@ from .progress import Tick
 from .sparse import Csr, Features
 
 LOSSES = ("squared-hinge", "hinge", "logistic")
+SOLVERS = ("dual", "newton", "proximal")
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
 
 
@@ -39,6 +40,18 @@ class LinearConfig:
     lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
     eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
     max_iter: PerLevel[int] = setting(100, "passes over the instances at most", low=1, high=1_000_000)
+    solver: PerLevel[str] = setting(
+        "dual",
+        "dual coordinate descent; newton (conjugate gradients, for one-vs-all); or proximal: ProXML's L1 regulariser "
+        "instead of 1/2 |w|². The last two are for the squared hinge",
+        choices=SOLVERS,
+    )
+    l1: PerLevel[float] = setting(0.1, "solver proximal: weight of |w|₁", low=1e-6, high=1e6)
+    start: PerLevel[str] = setting(
+        "zero",
+        "first weights: 0, or the combination of two means that tells positives from negatives (squared hinge)",
+        choices=("zero", "mean-separating"),
+    )
     bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
     threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
     relevance: str = setting(
@@ -65,6 +78,16 @@ class LinearConfig:
                 "both must be ≥ 1e-06 and ≤ 1e+06."
             )
         return 1 / lam, alpha / lam
+
+    def check_solver(self, level: int, levels: int) -> None:
+        """ConfigError where a solver or a start is asked for with a loss it does not know."""
+        loss, solver = at(self.loss, level, levels, "linear.loss"), at(self.solver, level, levels, "linear.solver")
+        start = at(self.start, level, levels, "linear.start")
+        if loss != "squared-hinge" and (solver != "dual" or start != "zero"):
+            asked = f"linear.solver = {solver!r}" if solver != "dual" else f"linear.start = {start!r}"
+            raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
+        if solver == "proximal" and start != "zero":
+            raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,17 +213,23 @@ def train_level(
     *,
     place: Place,
     threads: int,
+    negative: NDArray[np.float32] | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
-    """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1})."""
+    """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1}), weights (K_t) of negatives."""
     t, depth = place.level, place.levels
+    config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)
     arrays = _core.train_level(
         *x.parts,
         *costs.transpose().parts[:3],
         *m.transpose().parts[:3],
         child_ptr,
+        negative=np.ones(costs.cols, np.float32) if negative is None else negative,
         loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
+        mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
+        l1=at(config.l1, t, depth, "linear.l1"),
         cp=cp,
         cn=cn,
         eps=at(config.eps, t, depth, "linear.eps"),
