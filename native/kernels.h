@@ -50,7 +50,7 @@ struct Block {
 
 // Scratch of the primal solvers and of the mean-separating start: arrays like w and like alpha.
 inline int64_t work_floats(const Block& b) {
-  const int64_t like_w = b.solver == Solver::newton ? 6 : b.solver == Solver::proximal ? 3 : b.mean_start ? 2 : 0;
+  const int64_t like_w = b.solver == Solver::newton ? 6 : b.solver == Solver::proximal ? 4 : b.mean_start ? 2 : 0;
   const int64_t like_alpha = b.solver == Solver::newton ? 1 : b.solver == Solver::proximal ? 2 : 0;
   return ((b.sparse_cols + b.dense_cols + 1) * like_w + b.n * like_alpha) * b.lanes;
 }

@@ -2,7 +2,8 @@
 // the mean-separating start. Lanes stop by mask and never mix; sums over instances and features run in ascending order.
 //
 //   newton    min 1/2 |w|^2 + sum_i C_i max(0, 1 - y w.x)^2: Newton steps by preconditioned conjugate gradients
-//   proximal  min l1 |w|_1  + sum_i C_i max(0, 1 - y w.x)^2: forward-backward steps, accelerated, with restart (FISTA)
+//   proximal  min l1 |w|_1  + sum_i C_i max(0, 1 - y w.x)^2: forward-backward steps in a diagonal metric, accelerated,
+//             with restart (FISTA)
 
 typedef double D __attribute__((vector_size(64)));
 
@@ -39,6 +40,17 @@ static Sum<G> dot(const V* a, const V* b, int64_t rows) {
   for (int64_t j = 0; j < rows; ++j)
     for (int g = 0; g < G; ++g) sum.add(g, a[j * G + g] * b[j * G + g]);
   return sum;
+}
+
+// out += x_i^2 d^T, entry by entry: an instance's share of the Hessian's diagonal.
+template <int G>
+static inline void add_squares(const Block& b, int64_t i, const V* d, V* out) {
+  const auto add = [&](int64_t row, float x) {
+    for (int g = 0; g < G; ++g) out[row * G + g] += splat(x * x) * d[g];
+  };
+  for (int64_t p = b.ptr[i]; p < b.ptr[i + 1]; ++p) add(b.idx[p], b.val[p]);
+  for (int64_t j = 0; j < b.dense_cols; ++j) add(b.sparse_cols + j, b.dense[i][j]);
+  add(b.sparse_cols + b.dense_cols, b.bias);
 }
 
 // The part of one instance in the loss: C (0 for lanes it takes no part in), the sign and the slack max(0, 1 - y z).
@@ -192,13 +204,8 @@ struct Newton {
     return over_active(on, [&](int64_t i, const V* c) {
       V d[G];
       for (int g = 0; g < G; ++g) d[g] = splat(0.02f) * c[g];
-      for (int64_t p = b.ptr[i]; p < b.ptr[i + 1]; ++p) add_square(static_cast<int64_t>(b.idx[p]), b.val[p], d);
-      for (int64_t j = 0; j < b.dense_cols; ++j) add_square(b.sparse_cols + j, b.dense[i][j], d);
-      add_square(rows - 1, b.bias, d);
+      add_squares<G>(b, i, d, pre);
     });
-  }
-  void add_square(int64_t row, float x, const V* d) {
-    for (int g = 0; g < G; ++g) pre[row * G + g] += splat(x * x) * d[g];
   }
 
   // hdir = H dir.
@@ -339,17 +346,52 @@ template <int G>
 struct Proximal {
   const Block& b;
   int64_t rows;
-  V *w, *old, *point, *grad, *z, *z_old, *z_point;  // w and margins now, before, and where the gradient is taken
-  double steep[8 * G], pace[8 * G];                 // 1 / step; FISTA's t
+  V *w, *old, *point, *grad, *metric;
+  V *z, *z_old, *z_point;            // margins now, before, and where the gradient is taken
+  double steep[8 * G], pace[8 * G];  // 1 / step, in units of the metric; FISTA's t
   explicit Proximal(const Block& block) : b(block), rows(rows_of(block)) {
     V* at = reinterpret_cast<V*>(b.work);
     w = reinterpret_cast<V*>(b.w);
     z = reinterpret_cast<V*>(b.alpha);
-    V** places[] = {&old, &point, &grad};
+    V** places[] = {&old, &point, &grad, &metric};
     for (V** row : places) *row = at, at += rows * G;
     z_old = at;
     z_point = at + b.n * G;
     for (int l = 0; l < 8 * G; ++l) steep[l] = pace[l] = 1;
+    measure();
+    start();
+  }
+
+  // From the best bias alone: from 0 every feature would first be driven down by all the negatives, only to be taken
+  // back to 0 one small step at a time. |y - m|^2 is least at the weighted mean of y, which is within the margins.
+  void start() {
+    if (b.bias == 0) return;
+    Sum<G> all, signs;
+    for (int64_t i = 0; i < b.n; ++i) {
+      const Part<G> p(b, i, z + i * G);
+      for (int g = 0; g < G; ++g) all.add(g, p.c[g]), signs.add(g, p.c[g] * p.y[g]);
+    }
+    Scalars<G> m;
+    for (int l = 0; l < 8 * G; ++l)
+      if (all[l] > 0) m.set(l, signs[l] / all[l]);
+    for (int g = 0; g < G; ++g) {
+      const int64_t at = (rows - 1) * G + g;
+      w[at] = old[at] = point[at] = m.v[g] / splat(b.bias);
+    }
+    for (int64_t i = 0; i < b.n; ++i)
+      for (int g = 0; g < G; ++g) z[i * G + g] = z_old[i * G + g] = z_point[i * G + g] = m.v[g];
+  }
+
+  // metric = diagonal of the Hessian with every instance within the margin: frequent features, the bias above all, are
+  // so much steeper than rare ones that a step fit for one is no step for the other.
+  void measure() {
+    for (int64_t j = 0; j < rows * G; ++j) metric[j] = splat(1e-6f);
+    for (int64_t i = 0; i < b.n; ++i) {
+      V c[G];
+      bounds<G>(b, i, c);
+      for (int g = 0; g < G; ++g) c[g] = pick(lanes_of(b.allowed[i] >> (8 * g)), splat(2) * c[g], splat(0));
+      add_squares<G>(b, i, c, metric);
+    }
   }
 
   // One step of every lane in `on`, the slope doubled until the quadratic bound holds; violation = largest |change| /
@@ -358,6 +400,7 @@ struct Proximal {
     __builtin_memset(grad, 0, rows * G * sizeof(V));
     if (!add_gradient<G>(b, z_point, on, grad)) return false;
     const Sum<G> before = loss_at<G>(b, z_point, nullptr, {});
+    for (int l = 0; l < 8 * G; ++l) steep[l] *= 0.9;  // the loss flattens as instances leave the margin
     for (uint32_t open = on; open;) {
       Scalars<G> step, by;
       for (int l = 0; l < 8 * G; ++l) step.set(l, 1 / steep[l]), by.set(l, static_cast<double>(b.l1) / steep[l]);
@@ -367,11 +410,12 @@ struct Proximal {
       for (int64_t j = 0; j < rows; ++j)
         for (int g = 0; g < G; ++g) {
           const int64_t at = j * G + g;
-          const V next = soften(point[at] - step.v[g] * grad[at], by.v[g]), change = next - point[at];
+          const V next = soften(point[at] - step.v[g] * grad[at] / metric[at], by.v[g] / metric[at]);
+          const V change = next - point[at], pull = change * metric[at];
           w[at] = pick(lanes_of(open >> (8 * g)), next, w[at]);
           slope.add(g, grad[at] * change);
-          square.add(g, change * change);
-          most[g] = vmax(most[g], vmax(change, -change));
+          square.add(g, change * pull);
+          most[g] = vmax(most[g], vmax(pull, -pull));
         }
       if (!margins<G>(b, w, open, z)) return false;
       const Sum<G> after = loss_at<G>(b, z, nullptr, {});

@@ -14,6 +14,19 @@ def isa() -> str: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
+def pair_distances(
+    x_ptr: NDArray[int64],
+    x_idx: NDArray[int32],
+    x_val: NDArray[float32],
+    x_cols: int,
+    x_dense: NDArray[float32],
+    z_ptr: NDArray[int64],
+    z_idx: NDArray[int32],
+    z_val: NDArray[float32],
+    z_dense: NDArray[float32],
+    ids: NDArray[int32],
+    threads: int,
+) -> NDArray[float32]: ...
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],

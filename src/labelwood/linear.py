@@ -60,6 +60,11 @@ class LinearConfig:
         "at the leaves and up the tree (given)",
         choices=("off", "induce", "given"),
     )
+    weighting: PerLevel[str] = setting(
+        "none",
+        "weights by propensity: a rare label's positives count more (pw), or a rare label's negatives less (pw-cb)",
+        choices=("none", "pw", "pw-cb"),
+    )
     relevance_norm: str = setting("l1", "how a document's relevances are scaled", choices=("l1", "l2", "max", "none"))
 
     def costs(self, level: int, levels: int) -> tuple[float, float]:
@@ -216,7 +221,7 @@ def train_level(
     negative: NDArray[np.float32] | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
-    """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1}), weights (K_t) of negatives."""
+    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1})."""
     t, depth = place.level, place.levels
     config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)

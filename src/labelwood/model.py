@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits, store
-from .config import check_levels, from_dict, to_dict
+from .config import at, check_levels, from_dict, to_dict
 from .data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, DataError, LabelwoodError, ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf
@@ -20,6 +20,7 @@ from .metrics import Evaluation, MetricsConfig, evaluate
 from .progress import Progress, Silent
 from .recipes import Recipe, from_plain
 from .sparse import Csr, Features, as_features
+from .tail import centroid_tensors, centroids_from, nearness, rerank
 from .threads import workers
 from .tree import Tree
 
@@ -41,6 +42,7 @@ class Model:
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
     label_texts: tuple[str, ...] = ()  # words for each label, "" where there are none; empty if none were given
+    centroids: Features | None = None  # (L, d), where the recipe ranks by them
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -62,15 +64,19 @@ class Model:
         progress: Progress | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
         """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
-        count = workers(threads)
+        count, tail = workers(threads), self.recipe.tail
         progress = progress or Silent()
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= limits.MAX_K:
             raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
         x = self._features(texts, X, count, progress)
         with progress.stage("predicting", x.rows, "docs") as tick:
-            what = Search(self.recipe.search, self.tree.depth, min(int(k), len(self.labels)), self.tree.leaves)
+            k = min(int(k), len(self.labels))
+            keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
+            what = Search(self.recipe.search, self.tree.depth, keep, self.tree.leaves)
             ids, scores = search(x, self.levels, what, threads=count, progress=tick)
-        return self._append_unseen(ids, scores)
+        if tail.reranks:
+            ids, scores = self._rerank(x, ids, scores, count)
+        return self._append_unseen(ids[:, :k], scores[:, :k])
 
     def predict_data(
         self, data: Dataset, *, k: int = 5, threads: int = 0, progress: Progress | None = None
@@ -134,6 +140,8 @@ class Model:
         parts: dict[str, dict[str, NDArray[Any]]] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
+        if self.centroids is not None:
+            parts["centroids"] = centroid_tensors(self.centroids)
         parts |= {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
         store.save(Path(folder), meta, parts, overwrite=overwrite)
 
@@ -151,6 +159,15 @@ class Model:
         packed = texts if isinstance(texts, Texts) else Texts.from_strings(texts)
         with progress.stage("reading words", len(packed), "docs") as tick:
             return Features(self.tfidf.transform(packed, threads=threads, progress=tick))
+
+    def _rerank(
+        self, x: Features, ids: NDArray[np.int32], scores: NDArray[np.float32], threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The candidates by the recipe's second ranking."""
+        tail = self.recipe.tail
+        near = None if self.centroids is None else nearness(x, self.centroids, ids, tail.gamma, threads)
+        margins = at(self.recipe.search.combiner, self.tree.depth - 1, self.tree.depth, "search.combiner") == "noop"
+        return rerank((ids, scores), tail.inverse(self.counts, self.rows), tail, near, margins=margins)
 
     def _append_unseen(
         self, ids: NDArray[np.int32], scores: NDArray[np.float32]
@@ -207,10 +224,13 @@ def _from_stored(meta: dict[str, Any], parts: dict[str, dict[str, NDArray[Any]]]
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
         for t, ptr in enumerate(tree.child_ptrs)
     ]
+    if ("centroids" in parts) != (recipe.tail.alpha < 1):
+        raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
+    mu = centroids_from(parts["centroids"], len(labels), sparse_cols, dense_cols) if "centroids" in parts else None
     data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
-    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts)
+    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu)
 
 
 def _size(meta: dict[str, Any], key: str) -> int:

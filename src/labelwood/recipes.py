@@ -18,6 +18,7 @@ from .features import TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig, SearchConfig
 from .shortlist import ShortlistConfig
+from .tail import TailConfig
 from .tree import TreeConfig
 
 
@@ -33,6 +34,7 @@ class Recipe:
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
     linear: LinearConfig = section(LinearConfig, "the linear classifiers")
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
+    tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,7 @@ from .progress import Progress, Silent
 from .recipes import Recipe
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features, as_features, checked
+from .tail import centroid_tensors, centroids, centroids_from, weights
 from .threads import workers
 from .tree import Tree, build, up
 from .workspace import Workspace, digest_arrays, digest_plain
@@ -181,6 +182,7 @@ class _Trainer:
             levels=self.levels(x, tree, tree_key),
             data_key=self.problem.data_key,
             label_texts=self.data.label_texts,
+            centroids=self.centroids(x, x_key),
         )
 
     def features(self) -> tuple[Tfidf | None, Features, str]:
@@ -235,6 +237,7 @@ class _Trainer:
                 "above": key,
                 "level": t,
                 "linear": to_dict(recipe.linear),
+                "tail": to_dict(recipe.tail),
                 "shortlist": to_dict(recipe.shortlist),
                 "search": to_dict(recipe.search),
                 "seed": recipe.seed,
@@ -249,12 +252,35 @@ class _Trainer:
         t, linear, y = len(above), self.recipe.linear, self.problem.y
         m = self.shortlist(x, tree, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
+        costs, negative = self.weighted(costs, t, tree.depth)
         with self.run.progress.stage(f"level {t + 1} of {tree.depth}", tree.size(t), "blocks") as tick:
             place = Place(t, tree.depth, self.recipe.seed)
             level = train_level(
-                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, progress=tick
-            )
+                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
+                progress=tick,
+            )  # fmt: skip
         return level.tensors()
+
+    def weighted(self, costs: Csr, level: int, depth: int) -> tuple[Csr, NDArray[np.float32]]:
+        """Costs of a level's positives times their weights by propensity, and the weights (K,) of negatives."""
+        counts = np.bincount(costs.indices, minlength=costs.cols)
+        weighting = at(self.recipe.linear.weighting, level, depth, "linear.weighting")
+        positive, negative = weights(weighting, self.recipe.tail.inverse(counts, costs.rows))
+        return Csr(costs.indptr, costs.indices, costs.data * positive[costs.indices], costs.cols), negative
+
+    def centroids(self, x: Features, x_key: str) -> Features | None:
+        """The labels' centroids, where the recipe ranks by them."""
+        tail, y = self.recipe.tail, self.problem.y
+        if tail.alpha == 1:
+            return None
+
+        def make() -> dict[str, NDArray[Any]]:
+            with self.run.progress.stage("centroids", y.cols, "labels") as tick:
+                return centroid_tensors(centroids(y, x, tail, self.run.workers, tick))
+
+        inputs = {"data": self.problem.data_key, "features": x_key, "centroid": tail.centroid}
+        stage = self.space.stage("centroids", inputs, make)
+        return centroids_from(stage.tensors, y.cols, x.sparse_cols, x.dense_cols)
 
     def shortlist(self, x: Features, tree: Tree, above: list[LinearLevel]) -> Csr:
         """M (n, K_{t-1}) of the next level."""
