@@ -1,122 +1,271 @@
 #include "beam.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 
+#include "best.h"
 #include "kernels.h"
 
 namespace lw {
 namespace {
 
-struct Candidate {
-  float score;  // log space, or a margin after a noop level
-  int32_t id;
-};
-
-bool better(const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; }
-
-// First position in [from, end) with rows[position] >= f, by doubling steps then bisection.
-int64_t gallop(const int32_t* rows, int64_t from, int64_t end, int32_t f) {
-  int64_t step = 1, low = from;
-  while (low + step < end && rows[low + step] < f) low += step, step *= 2;
-  return std::lower_bound(rows + low, rows + std::min(end, low + step + 1), f) - rows;
-}
-
-// out[0..width) = margins of the chunk's children for row i of x.
-void score_chunk(const Features& x, int64_t i, const Level& level, int64_t parent, float* out) {
-  const int64_t begin = level.child_ptr[parent], width = level.child_ptr[parent + 1] - begin;
-  std::copy(level.bias + begin, level.bias + begin + width, out);
-  int64_t at = level.chunk_ptr[parent];
-  const int64_t end = level.chunk_ptr[parent + 1];
-  const Csr& m = x.sparse;
-  for (int64_t p = m.ptr[i]; p < m.ptr[i + 1] && at < end; ++p) {
-    at = gallop(level.rows, at, end, m.idx[p]);
-    if (at == end || level.rows[at] != m.idx[p]) continue;
-    const float v = m.val[p];
-    for (int64_t e = level.row_ptr[at]; e < level.row_ptr[at + 1]; ++e) out[level.cols[e]] += v * level.vals[e];
-  }
-  const float* dense = level.dense + x.dense_cols * begin;
-  for (int64_t j = 0; j < x.dense_cols; ++j) kernels().axpy(x.dense_row(i)[j], dense + j * width, out, width);
-}
-
 // Sums of float32 products may leave its range; whatever comes out, scores stay comparable.
-float finite(float margin) {
+inline float finite(float margin) {
   const float most = std::numeric_limits<float>::max();
   return margin > -most ? std::min(margin, most) : -most;  // NaN too is the worst there is
 }
 
-float combine(const Level& level, float parent, float margin) {
-  if (level.combiner == Combiner::noop) return margin;
-  if (level.combiner == Combiner::sigmoid)
-    return parent - (margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin);
-  const float gap = margin < 1 ? 1 - margin : 0;
-  float power = gap;
-  for (int p = 1; p < level.power; ++p) power *= gap;
-  return parent - power;
+float log_sigmoid(float m) { return m > 0 ? -std::log1p(std::exp(-m)) : m - std::log1p(std::exp(m)); }
+
+// Margins become scores, in place.
+void combine(const Level& level, float parent, float* m, int64_t width) {
+  const float above = parent * level.discount;
+  for (int64_t c = 0; c < width; ++c) m[c] = finite(m[c]);
+  if (level.combiner == Combiner::noop) return;
+  if (level.combiner == Combiner::sigmoid) {
+    for (int64_t c = 0; c < width; ++c) m[c] = above + log_sigmoid(m[c]);
+    return;
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    const float gap = m[c] < 1 ? 1 - m[c] : 0;
+    float power = gap;
+    for (int p = 1; p < level.power; ++p) power *= gap;
+    m[c] = above - power;
+  }
 }
 
-struct Scratch {
-  std::vector<Candidate> beam, next;
-  std::vector<float> margins;
+// Zeroed memory for the feature map and room for a chunk's rows, made when a chunk with many queries asks for it.
+class Bench {
+ public:
+  explicit Bench(int64_t features) : features_(features) {}
+  Workbench view() {
+    return {this, [](void* b) { return static_cast<Bench*>(b)->map(); },
+            [](void* b, size_t bytes) { return static_cast<Bench*>(b)->rows(bytes); }};
+  }
+
+ private:
+  void* map() {
+    if (map_.empty()) map_.assign(features_, 0);
+    return map_.data();
+  }
+  void* rows(size_t bytes) {
+    if (rows_.size() < bytes) rows_.resize(bytes);
+    return rows_.data();
+  }
+  int64_t features_;
+  std::vector<uint32_t> map_;
+  std::vector<uint8_t> rows_;
 };
 
-void keep_best(std::vector<Candidate>& list, int64_t keep) {
-  if (static_cast<int64_t>(list.size()) > keep) {
-    std::nth_element(list.begin(), list.begin() + keep, list.end(), better);
-    list.resize(keep);
-  }
-}
+struct Pair {
+  int32_t parent, row;  // row within the block
+  float score;
+};
 
-void search_one(const Features& x, int64_t i, const std::vector<Level>& levels, const int32_t* names, Scratch& s,
-                const Control& control) {
-  s.beam.assign(1, {0, 0});
-  for (size_t t = 0; t < levels.size(); ++t) {
-    const Level& level = levels[t];
-    const bool last = t + 1 == levels.size();
-    s.next.clear();
-    // Visit parents in order of id: chunks are read forwards and the result does not depend on how they were ranked.
-    std::sort(s.beam.begin(), s.beam.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
-    for (const Candidate& parent : s.beam) {
-      control.check();
-      const int64_t begin = level.child_ptr[parent.id], width = level.child_ptr[parent.id + 1] - begin;
-      s.margins.resize(width);
-      score_chunk(x, i, level, parent.id, s.margins.data());
-      for (int64_t c = 0; c < width; ++c) {
-        const int32_t node = static_cast<int32_t>(begin + c);
-        s.next.push_back({combine(level, parent.score, finite(s.margins[c])), last && names ? names[node] : node});
-      }
-      if (static_cast<int64_t>(s.next.size()) > 4 * level.keep + 4096) keep_best(s.next, level.keep);  // bounded memory
-    }
-    keep_best(s.next, level.keep);
-    s.beam.swap(s.next);
-    if (!last && level.combiner == Combiner::noop)
-      for (auto& c : s.beam) c.score = 0;  // a plain margin chooses the beam and is not carried on
+// The search of one worker.
+class Searcher {
+ public:
+  Searcher(const Features& x, const SearchPlan& plan, const Control& control)
+      : x_(x), plan_(plan), control_(control), bench_(x.sparse.cols) {}
+
+  // Rows [first, last): the beam goes down level by level for all of them, queries grouped by chunk.
+  void beam(int64_t first, int64_t last, Found& found) {
+    first_ = first, rows_ = last - first;
+    begin_beam();
+    for (size_t t = 0; t < plan_.levels.size(); ++t) descend(plan_.levels[t], t + 1 == plan_.levels.size());
+    for (int64_t r = 0; r < rows_; ++r) hand_over(beams_[r], first_ + r, found);
   }
-  std::sort(s.beam.begin(), s.beam.end(), better);
+
+  // One row, best node first: a node is opened only while its score can still beat the k-th leaf found.
+  void exact(int64_t row, Found& found) {
+    first_ = row, rows_ = 1;
+    const Level& last = plan_.levels.back();
+    leaves_.resize(Best::room(last.keep));
+    Best best(leaves_.data(), last.keep);
+    heap_.clear();
+    begin_beam();
+    for (const Candidate& c : beams_[0]) heap_.push_back({c.score, 0, c.id});
+    std::make_heap(heap_.begin(), heap_.end());
+    while (!heap_.empty()) {
+      control_.check();
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Node node = heap_.back();
+      heap_.pop_back();
+      best.cut();
+      if (node.score < best.bar()) break;
+      open(node, best);
+    }
+    best.sort();
+    hand_over(best, row, found);
+  }
+
+ private:
+  struct Node {
+    float score;
+    int32_t level, id;
+    bool operator<(const Node& o) const {  // the heap's top: highest score, then deepest, then smallest id
+      if (score != o.score) return score < o.score;
+      return level != o.level ? level < o.level : id > o.id;
+    }
+  };
+
+  Query query(int64_t row, float* out) const {
+    const int64_t i = first_ + row, p = x_.sparse.ptr[i];
+    return {x_.sparse.idx + p, x_.sparse.val + p, x_.sparse.size(i), x_.dense_row(i), out};
+  }
+
+  void begin_beam() {
+    const Start& start = plan_.start;
+    const int64_t room = Best::room(std::max<int64_t>(1, start.width));
+    now_.resize(rows_ * room);
+    beams_.clear();
+    for (int64_t r = 0; r < rows_; ++r) {
+      Best beam(now_.data() + r * room, std::max<int64_t>(1, start.width));
+      if (!start.ids) beam.push(0, 0);
+      for (int64_t k = 0; k < start.width; ++k)
+        if (const int64_t at = (first_ + r) * start.width + k; start.ids[at] >= 0)
+          beam.push(start.scores[at], start.ids[at]);
+      beam.sort();
+      beams_.push_back(beam);
+    }
+  }
+
+  void descend(const Level& level, bool last) {
+    const int64_t room = Best::room(level.keep);
+    next_.resize(rows_ * room);
+    best_.clear();
+    for (int64_t r = 0; r < rows_; ++r) best_.emplace_back(next_.data() + r * room, level.keep);
+    int64_t widest = 0;
+    for (auto& beam : beams_) widest = std::max(widest, beam.size());
+    // The best parents first, in rounds: what they yield tells which of the others cannot matter.
+    for (int64_t from = 0, to = 1; from < widest; from = to, to = rows_ == 1 ? to + 1 : 2 * to + 1) {
+      if (!level.bounded()) to = widest;
+      gather(level, from, to);
+      for (size_t a = 0, b; a < pairs_.size(); a = b) {
+        for (b = a + 1; b < pairs_.size() && pairs_[b].parent == pairs_[a].parent; ++b) {
+        }
+        visit(level, a, b, last ? plan_.names : nullptr);
+      }
+    }
+    for (auto& best : best_) {
+      best.sort();
+      if (!last && level.combiner == Combiner::noop)
+        for (Candidate& c : best) c.score = 0;  // a plain margin chooses the beam and is not carried on
+    }
+    now_.swap(next_);
+    beams_.swap(best_);
+  }
+
+  // Pairs of the parents ranked [from, to) that can still yield a candidate, grouped by parent.
+  void gather(const Level& level, int64_t from, int64_t to) {
+    pairs_.clear();
+    for (int64_t r = 0; r < rows_; ++r) {
+      best_[r].cut();
+      for (int64_t k = from; k < std::min(to, beams_[r].size()); ++k) {
+        const Candidate& parent = beams_[r].begin()[k];
+        if (level.bounded() && parent.score * level.discount < best_[r].bar()) break;
+        pairs_.push_back({parent.id, static_cast<int32_t>(r), parent.score});
+      }
+    }
+    if (rows_ > 1)
+      std::sort(pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
+        return a.parent != b.parent ? a.parent < b.parent : a.row < b.row;
+      });
+  }
+
+  // One chunk and the rows that ask for it, as many at a time as have their margins in the cache.
+  void visit(const Level& level, size_t a, size_t b, const int32_t* names) {
+    const int64_t parent = pairs_[a].parent, begin = level.child_ptr[parent], width = level.width(parent);
+    const Chunk chunk = level.chunk(parent);
+    const size_t many = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 16) / width, 1, 1024));
+    for (; a < b; a = std::min(b, a + many)) {
+      control_.check();
+      const size_t some = std::min(b - a, many);
+      margins_.resize(some * width);
+      queries_.clear();
+      for (size_t k = 0; k < some; ++k) queries_.push_back(query(pairs_[a + k].row, margins_.data() + k * width));
+      kernels().score(chunk, queries_.data(), static_cast<int64_t>(some), bench_.view());
+      for (size_t k = 0; k < some; ++k) {
+        float* m = margins_.data() + k * width;
+        combine(level, pairs_[a + k].score, m, width);
+        Best& best = best_[pairs_[a + k].row];
+        for (int64_t c = 0; c < width; ++c)
+          if (m[c] >= best.bar()) best.push(m[c], names ? names[begin + c] : static_cast<int32_t>(begin + c));
+      }
+    }
+  }
+
+  void open(const Node& node, Best& best) {
+    const Level& level = plan_.levels[node.level];
+    const bool last = node.level + 1 == static_cast<int32_t>(plan_.levels.size());
+    const int64_t begin = level.child_ptr[node.id], width = level.width(node.id);
+    margins_.resize(width);
+    const Query q = query(0, margins_.data());
+    kernels().score(level.chunk(node.id), &q, 1, bench_.view());
+    combine(level, node.score, margins_.data(), width);
+    for (int64_t c = 0; c < width; ++c) {
+      const int32_t id = static_cast<int32_t>(begin + c);
+      if (margins_[c] < best.bar()) continue;
+      if (last) {
+        best.push(margins_[c], plan_.names ? plan_.names[id] : id);
+      } else {
+        heap_.push_back({margins_[c], node.level + 1, id});
+        std::push_heap(heap_.begin(), heap_.end());
+      }
+    }
+  }
+
+  void hand_over(Best& best, int64_t row, Found& found) const {
+    const int64_t k = plan_.levels.back().keep;
+    const bool plain = plan_.logs || plan_.levels.back().combiner == Combiner::noop;
+    int64_t at = row * k;
+    for (const Candidate& c : best) {
+      found.ids[at] = c.id;
+      found.scores[at++] = plain ? c.score : std::exp(c.score);
+    }
+  }
+
+  const Features& x_;
+  const SearchPlan& plan_;
+  const Control& control_;
+  Bench bench_;
+  int64_t first_ = 0, rows_ = 0;
+  std::vector<Candidate> now_, next_, leaves_;
+  std::vector<Best> beams_, best_;
+  std::vector<Pair> pairs_;
+  std::vector<Query> queries_;
+  std::vector<float> margins_;
+  std::vector<Node> heap_;
+};
+
+// Rows searched together: many, so that they share chunks, but few enough that their candidates take ~16 MB.
+int64_t block_size(const SearchPlan& plan, int64_t rows, int threads) {
+  if (plan.exact) return 64;
+  int64_t most = plan.start.width;
+  for (const Level& level : plan.levels) most = std::max(most, level.keep);
+  const int64_t room = std::clamp<int64_t>((int64_t{1} << 20) / Best::room(most), 1, 8192);
+  return std::clamp<int64_t>((rows + threads - 1) / threads, 1, room);
 }
 
 }  // namespace
 
-Found beam_search(const Features& x, const std::vector<Level>& levels, const int32_t* names, int threads,
-                  Control& control) {
-  const int64_t n = x.rows(), k = levels.back().keep, block = 64;
-  const bool plain = levels.back().combiner == Combiner::noop;
+Found search_tree(const Features& x, const SearchPlan& plan, int threads, Control& control) {
+  const int64_t n = x.rows(), k = plan.levels.back().keep, block = block_size(plan, n, threads);
   Found found;
   found.ids.assign(n * k, -1);
   found.scores.assign(n * k, 0);
-  std::vector<Scratch> scratch(threads);
+  std::vector<std::unique_ptr<Searcher>> workers(threads);
   control.total = n;
   parallel_for(threads, (n + block - 1) / block, control, [&](int64_t b, int worker) {
-    for (int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
-      Scratch& s = scratch[worker];
-      search_one(x, i, levels, names, s, control);
-      for (size_t r = 0; r < s.beam.size(); ++r) {
-        found.ids[i * k + r] = s.beam[r].id;
-        found.scores[i * k + r] = plain ? s.beam[r].score : std::exp(s.beam[r].score);
-      }
-    }
-    control.done.fetch_add(block, std::memory_order_relaxed);
+    if (!workers[worker]) workers[worker] = std::make_unique<Searcher>(x, plan, control);
+    const int64_t first = b * block, last = std::min(n, first + block);
+    if (plan.exact)
+      for (int64_t i = first; i < last; ++i) workers[worker]->exact(i, found);
+    else
+      workers[worker]->beam(first, last, found);
+    control.done.fetch_add(last - first, std::memory_order_relaxed);
   });
   return found;
 }

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -63,8 +64,9 @@ inline bool finalizing() {
 
 // Run `work` on its own thread while this one waits without the GIL, wakes every 50 ms to report progress and to look
 // for signals, and cancels the work when one (Ctrl-C) turned into an exception. `progress` is None or f(done, total).
+// `idle`, if given, is called with the GIL at each wake and once more at the end.
 template <typename Work>
-void run_polled(Control& control, nb::handle progress, Work&& work) {
+void run_polled(Control& control, nb::handle progress, Work&& work, const std::function<void()>& idle = nullptr) {
   std::mutex mutex;
   std::condition_variable finished;
   bool done = false;
@@ -108,8 +110,9 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
         else if (!progress.is_none())
           progress(control.done.load(), control.total.load());
         if (interrupted) break;
+        if (idle) idle();
       }
-    } catch (...) {  // the progress callback raised: stop the work first
+    } catch (...) {  // a callback raised: stop the work first
       control.cancel = true;
       wait(true);
       runner.join();
@@ -127,6 +130,7 @@ void run_polled(Control& control, nb::handle progress, Work&& work) {
     if (runner.joinable()) runner.join();
   }
   if (error) std::rethrow_exception(error);
+  if (idle) idle();
 }
 
 }  // namespace lw

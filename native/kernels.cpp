@@ -18,7 +18,9 @@ const Kernels& kernels() {
 #ifdef LABELWOOD_HAS_AVX2
     const char* wish = std::getenv("LABELWOOD_ISA");
     const bool portable_only = wish && std::strcmp(wish, "portable") == 0;
-    if (!portable_only && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table;
+    if (!portable_only && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("f16c"))
+      return avx2::table;
 #endif
     return portable::table;
   }();

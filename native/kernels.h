@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "score.h"
+
 namespace lw {
 
 enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2 };
@@ -60,6 +62,8 @@ struct Kernels {
   int (*solve)(const Block& block);  // passes made; -1 when cancelled
   // out[0..m) += v * row[0..m)
   void (*axpy)(float v, const float* row, float* out, int64_t m);
+  // The margins of a chunk's children for each query; the same bits for any grouping of queries.
+  void (*score)(const Chunk& chunk, const Query* queries, int64_t count, const Workbench& bench);
 };
 
 const Kernels& kernels();

@@ -4,4 +4,6 @@
 namespace lw::avx2 {
 extern const Kernels table;
 #include "kernels_impl.h"
+#include "score_impl.h"
+const Kernels table = {ISA_NAME, solve, axpy, score};
 }  // namespace lw::avx2

@@ -1,7 +1,10 @@
 #include "train_level.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -43,7 +46,7 @@ struct Scratch {
 struct Pruned {
   std::vector<int32_t> rows;
   std::vector<int64_t> end;  // entries up to and including the row
-  std::vector<uint16_t> cols;
+  std::vector<uint32_t> cols;
   std::vector<float> vals;
 };
 
@@ -69,7 +72,7 @@ Pruned prune(const std::vector<int32_t>& features, const float* w, int lanes, in
     const float* row = w + f * lanes;
     for (int l = 0; l < used; ++l)
       if (std::fabs(row[l]) >= threshold && row[l] != 0) {
-        out.cols.push_back(static_cast<uint16_t>(column + l));
+        out.cols.push_back(static_cast<uint32_t>(column + l));
         out.vals.push_back(row[l]);
       }
     if (out.cols.size() > before) {
@@ -80,75 +83,105 @@ Pruned prune(const std::vector<int32_t>& features, const float* w, int lanes, in
   return out;
 }
 
-struct Gathered {
+// A parent at work: its instances while any task needs them, its chunk until it is finished.
+struct Home {
   std::mutex mutex;
   std::weak_ptr<const Cluster> cluster;
+  ChunkRows chunk;
+  std::vector<Pruned> parts;  // by job
+  std::atomic<int64_t> left{0};
+};
+
+// Finished records wait here for their turn.
+class Turns {
+ public:
+  Turns(std::vector<int64_t> order, const Sink& sink) : order_(std::move(order)), rank_(order_.size()), sink_(sink) {
+    for (size_t r = 0; r < order_.size(); ++r) rank_[order_[r]] = static_cast<int64_t>(r);
+  }
+  void finish(int64_t parent, std::vector<uint8_t>&& record) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.emplace(rank_[parent], std::move(record));
+    for (; !waiting_.empty() && waiting_.begin()->first == next_; ++next_) {
+      sink_.put(order_[next_], std::move(waiting_.begin()->second));
+      waiting_.erase(waiting_.begin());
+    }
+  }
+  const std::vector<int64_t>& order() const { return order_; }
+
+ private:
+  std::vector<int64_t> order_, rank_;
+  const Sink& sink_;
+  std::mutex mutex_;
+  std::map<int64_t, std::vector<uint8_t>> waiting_;
+  int64_t next_ = 0;
 };
 
 // A run of children [first, last) of one parent, at most 32, solved together.
 struct Job {
   int64_t parent, first, last;
   int lanes;
-  double cost;
+  int64_t part;  // of its parent's jobs
 };
 
 class Trainer {
  public:
-  Trainer(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
-          const SolverConfig& config, int threads, Control& control)
+  Trainer(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
+          const Sink& sink, int threads, Control& control)
       : x_(x),
         yt_(yt),
         mt_(mt),
         child_ptr_(child_ptr),
-        negative_(negative),
         config_(config),
+        sink_(sink),
         control_(control),
-        gathered_(mt.rows) {
+        homes_(mt.rows),
+        turns_(by_cost(), sink) {
     plan(threads);
     scratch_.resize(threads);
-    chunks_.bias.assign(yt.rows, 0);
-    chunks_.dense.assign(yt.rows * x.dense_cols, 0);
-    parts_.resize(jobs_.size());
   }
 
-  Chunks run(int threads) {
-    // Largest first; a task is all jobs of one parent unless the parent is large, so the gathering is shared.
-    std::vector<int64_t> by_cost(tasks_.size());
-    std::iota(by_cost.begin(), by_cost.end(), 0);
-    std::stable_sort(by_cost.begin(), by_cost.end(), [&](int64_t a, int64_t b) { return cost(a) > cost(b); });
+  void run(int threads) {
     control_.total = static_cast<int64_t>(jobs_.size());
-    parallel_for(threads, static_cast<int64_t>(tasks_.size()), control_,
-                 [&](int64_t t, int worker) { run_task(tasks_[by_cost[t]], scratch_[worker]); });
-    return collect();
+    parallel_for(threads, static_cast<int64_t>(tasks_.size()), control_, [&](int64_t t, int worker) {
+      sink_.wait();
+      run_task(tasks_[t], scratch_[worker]);
+    });
   }
 
  private:
   using Task = std::pair<int64_t, int64_t>;  // jobs [first, second)
 
-  double cost(int64_t task) const {
-    double sum = 0;
-    for (int64_t j = tasks_[task].first; j < tasks_[task].second; ++j) sum += jobs_[j].cost;
-    return sum;
+  int64_t width(int64_t parent) const { return child_ptr_[parent + 1] - child_ptr_[parent]; }
+  double cost(int64_t parent) const { return double(mt_.size(parent) + 1) * double(width(parent)); }
+
+  // Largest first, so that no thread is left alone with a large one at the end.
+  std::vector<int64_t> by_cost() const {
+    std::vector<int64_t> order(mt_.rows);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return cost(a) > cost(b); });
+    return order;
   }
 
+  // A task is all jobs of one parent unless the parent is large, so that the gathering is shared.
   void plan(int threads) {
     double total = 0;
-    std::vector<int64_t> first_job{0};
-    for (int64_t parent = 0; parent < mt_.rows; ++parent) {
+    for (int64_t parent = 0; parent < mt_.rows; ++parent) total += cost(parent);
+    for (const int64_t parent : turns_.order()) {
       const int64_t begin = child_ptr_[parent], end = child_ptr_[parent + 1];
+      const int64_t a = static_cast<int64_t>(jobs_.size());
       for (int64_t c = begin; c < end;) {
         const int lanes = lanes_for(end - begin, end - c, threads, mt_.rows);
         const int64_t last = std::min<int64_t>(end, c + lanes);
-        jobs_.push_back({parent, c, last, lanes, double(mt_.size(parent) + 1)});
-        total += jobs_.back().cost;
+        jobs_.push_back({parent, c, last, lanes, static_cast<int64_t>(jobs_.size()) - a});
         c = last;
       }
-      first_job.push_back(static_cast<int64_t>(jobs_.size()));
-    }
-    for (int64_t parent = 0; parent < mt_.rows; ++parent) {
-      const int64_t a = first_job[parent], b = first_job[parent + 1];
-      if (a == b) continue;
-      const double share = jobs_[a].cost * double(b - a) * threads * 4 / total;
+      const int64_t b = static_cast<int64_t>(jobs_.size());
+      homes_[parent].left = b - a;
+      if (a == b) {
+        finish(parent);
+        continue;
+      }
+      const double share = cost(parent) * threads * 4 / total;
       const int64_t pieces = std::clamp<int64_t>(static_cast<int64_t>(share), 1, b - a);
       for (int64_t k = 0; k < pieces; ++k) tasks_.push_back({a + (b - a) * k / pieces, a + (b - a) * (k + 1) / pieces});
     }
@@ -161,18 +194,25 @@ class Trainer {
   }
 
   void run_task(const Task& task, Scratch& s) {
-    const std::shared_ptr<const Cluster> cluster = gathered(jobs_[task.first].parent, s);
+    const int64_t parent = jobs_[task.first].parent;
+    const std::shared_ptr<const Cluster> cluster = enter(parent, s);
     for (int64_t j = task.first; j < task.second; ++j) {
-      parts_[j] = solve(jobs_[j], *cluster, s);
+      homes_[parent].parts[jobs_[j].part] = solve(jobs_[j], *cluster, s);
       control_.done.fetch_add(1, std::memory_order_relaxed);
     }
+    if (homes_[parent].left.fetch_sub(task.second - task.first) == task.second - task.first) finish(parent);
   }
 
   // The parent's instances, made by the first task that asks, kept while any runs: threads share one copy. Of all its
   // children, not one task's alone: the visiting order must not depend on how a parent was cut into tasks.
-  std::shared_ptr<const Cluster> gathered(int64_t parent, Scratch& s) {
-    Gathered& home = gathered_[parent];
+  std::shared_ptr<const Cluster> enter(int64_t parent, Scratch& s) {
+    Home& home = homes_[parent];
     std::lock_guard<std::mutex> lock(home.mutex);
+    if (home.parts.empty()) {
+      home.parts.resize(home.left);
+      home.chunk.bias.assign(width(parent), 0);
+      home.chunk.dense.assign(width(parent) * x_.dense_cols, 0);
+    }
     if (auto found = home.cluster.lock()) return found;
     const int64_t first = child_ptr_[parent], last = child_ptr_[parent + 1];
     auto made =
@@ -208,7 +248,7 @@ class Trainer {
     b.mean_start = config_.mean_start;
     b.l1 = config_.l1;
     b.cp = config_.cp;
-    for (int64_t l = 0; l < 32; ++l) b.cn[l] = config_.cn * negative_[std::min(job.first + l, job.last - 1)];
+    for (int64_t l = 0; l < 32; ++l) b.cn[l] = config_.cn * config_.negative[std::min(job.first + l, job.last - 1)];
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
     b.w = s.w.zeros((rows.width() + 1) * job.lanes);
@@ -228,79 +268,66 @@ class Trainer {
   // Dense rows and bias go straight to their place; entries below the threshold become zero.
   void keep_dense(const Job& job, const float* w) {
     const auto kept = [&](float v) { return std::fabs(v) >= config_.threshold ? v : 0.0f; };
-    const int64_t begin = child_ptr_[job.parent], width = child_ptr_[job.parent + 1] - begin;
+    const int64_t begin = child_ptr_[job.parent], wide = width(job.parent);
+    ChunkRows& chunk = homes_[job.parent].chunk;
     for (int64_t c = job.first; c < job.last; ++c) {
-      float* out = chunks_.dense.data() + x_.dense_cols * begin + (c - begin);
-      for (int64_t j = 0; j < x_.dense_cols; ++j) out[j * width] = kept(w[j * job.lanes + (c - job.first)]);
-      chunks_.bias[c] = kept(w[x_.dense_cols * job.lanes + (c - job.first)]) * config_.bias;
+      float* out = chunk.dense.data() + (c - begin);
+      for (int64_t j = 0; j < x_.dense_cols; ++j) out[j * wide] = kept(w[j * job.lanes + (c - job.first)]);
+      chunk.bias[c - begin] = kept(w[x_.dense_cols * job.lanes + (c - job.first)]) * config_.bias;
     }
   }
 
-  // Merge the blocks of each parent by feature row, in the order of parents.
-  Chunks collect() {
-    chunks_.chunk_ptr.assign(1, 0);
-    chunks_.row_ptr.assign(1, 0);
-    size_t entries = 0;
-    for (const auto& p : parts_) entries += p.cols.size();
-    chunks_.cols.reserve(entries);
-    chunks_.vals.reserve(entries);
-    for (size_t j = 0; j < jobs_.size();) {
-      size_t end = j;
-      while (end < jobs_.size() && jobs_[end].parent == jobs_[j].parent) ++end;
-      while (static_cast<int64_t>(chunks_.chunk_ptr.size()) <= jobs_[j].parent) close_chunk();  // childless parents
-      merge(j, end);
-      close_chunk();
-      j = end;
-    }
-    while (static_cast<int64_t>(chunks_.chunk_ptr.size()) <= mt_.rows) close_chunk();
-    return std::move(chunks_);
+  void finish(int64_t parent) {
+    Home& home = homes_[parent];
+    merge(home);
+    turns_.finish(parent, encode_chunk(std::move(home.chunk), x_.sparse.cols, x_.dense_cols, config_.weight));
+    home.chunk = ChunkRows();
   }
 
-  void close_chunk() { chunks_.chunk_ptr.push_back(static_cast<int64_t>(chunks_.rows.size())); }
-
-  // Blocks wait in a heap by (next row, block): a row's entries come out in the order of its children.
-  void merge(size_t first, size_t last) {
+  // The blocks of a parent as one chunk. They wait in a heap by (next row, block): a row's entries come out in the
+  // order of its children.
+  void merge(Home& home) {
     using Head = std::pair<int32_t, size_t>;
     std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads;
-    std::vector<size_t> at(last - first, 0);
-    for (size_t j = first; j < last; ++j)
-      if (!parts_[j].rows.empty()) heads.push({parts_[j].rows[0], j});
+    std::vector<size_t> at(home.parts.size(), 0);
+    ChunkRows& out = home.chunk;
+    for (size_t j = 0; j < home.parts.size(); ++j)
+      if (!home.parts[j].rows.empty()) heads.push({home.parts[j].rows[0], j});
     for (int32_t open = -1; !heads.empty();) {
       control_.check();
       const auto [row, j] = heads.top();
       heads.pop();
-      const Pruned& p = parts_[j];
-      size_t& k = at[j - first];
+      const Pruned& p = home.parts[j];
+      size_t& k = at[j];
       const int64_t begin = k ? p.end[k - 1] : 0;
-      if (row != open) chunks_.rows.push_back(open = row), chunks_.row_ptr.push_back(0);
-      chunks_.cols.insert(chunks_.cols.end(), p.cols.begin() + begin, p.cols.begin() + p.end[k]);
-      chunks_.vals.insert(chunks_.vals.end(), p.vals.begin() + begin, p.vals.begin() + p.end[k]);
-      chunks_.row_ptr.back() = static_cast<int64_t>(chunks_.cols.size());
+      if (row != open) out.rows.push_back(open = row), out.end.push_back(0);
+      out.cols.insert(out.cols.end(), p.cols.begin() + begin, p.cols.begin() + p.end[k]);
+      out.vals.insert(out.vals.end(), p.vals.begin() + begin, p.vals.begin() + p.end[k]);
+      out.end.back() = static_cast<int64_t>(out.cols.size());
       if (++k < p.rows.size()) heads.push({p.rows[k], j});
     }
-    for (size_t j = first; j < last; ++j) parts_[j] = Pruned();
+    home.parts = std::vector<Pruned>();
   }
 
   const Features& x_;
   const Csr& yt_;
   const Csr& mt_;
   const int64_t* child_ptr_;
-  const float* negative_;
   const SolverConfig& config_;
+  const Sink& sink_;
   Control& control_;
-  std::vector<Gathered> gathered_;  // by parent
+  std::vector<Home> homes_;  // by parent
+  Turns turns_;
   std::vector<Job> jobs_;
   std::vector<Task> tasks_;
   std::vector<Scratch> scratch_;
-  std::vector<Pruned> parts_;
-  Chunks chunks_;
 };
 
 }  // namespace
 
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
-                   const SolverConfig& config, int threads, Control& control) {
-  return Trainer(x, yt, mt, child_ptr, negative, config, threads, control).run(threads);
+void train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
+                 const Sink& sink, int threads, Control& control) {
+  Trainer(x, yt, mt, child_ptr, config, sink, threads, control).run(threads);
 }
 
 }  // namespace lw

@@ -1,7 +1,9 @@
 // Training of one tree level: for every parent cluster, its children's linear classifiers on its shortlisted instances.
 #pragma once
+#include <functional>
 #include <vector>
 
+#include "chunk.h"
 #include "csr.h"
 #include "kernels.h"
 #include "parallel.h"
@@ -12,27 +14,25 @@ struct SolverConfig {
   Loss loss = Loss::squared_hinge;
   Solver solver = Solver::dual;
   bool mean_start = false;
-  float l1 = 0.1f, cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
+  float l1 = 0.1f;                  // solver proximal
+  const float* negative = nullptr;  // (children) weights of their negatives, times cn
+  float cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
   int max_iter = 100;
+  Weight weight = Weight::f32;  // how weights are stored
   uint64_t seed = 0, tree = 0, level = 0;
 };
 
-// The chunks of a level, one per parent, as disk holds and beam search reads them. Chunk c has the feature rows
-// [chunk_ptr[c], chunk_ptr[c + 1]): rows (sorted features), row_ptr into cols (child within the chunk) and vals.
-struct Chunks {
-  std::vector<int64_t> chunk_ptr;  // (parents + 1)
-  std::vector<int32_t> rows;
-  std::vector<int64_t> row_ptr;  // (rows + 1)
-  std::vector<uint16_t> cols;
-  std::vector<float> vals;
-  std::vector<float> bias;   // (children): weight times value of the bias feature
-  std::vector<float> dense;  // chunk c: (dense_cols, children of c) row-major at dense_cols * child_ptr[c]
+// Where the records of finished chunks go (chunk.h), one call at a time, in an order that does not depend on threads:
+// the parent with most work first. `wait` is called by a worker before it starts on more: it returns when there is
+// room.
+struct Sink {
+  std::function<void(int64_t parent, std::vector<uint8_t>&& record)> put;
+  std::function<void()> wait;
 };
 
 // Yt (children, n): instances that are positives of a child, values are their costs. Mt (parents, n): shortlist.
-// Positives of a child always take part in its problem, in the shortlist or not. negative (children): the weight of a
-// child's negatives, times cn.
-Chunks train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const float* negative,
-                   const SolverConfig& config, int threads, Control& control);
+// Positives of a child always take part in its problem, in the shortlist or not.
+void train_level(const Features& x, const Csr& yt, const Csr& mt, const int64_t* child_ptr, const SolverConfig& config,
+                 const Sink& sink, int threads, Control& control);
 
 }  // namespace lw

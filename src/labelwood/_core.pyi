@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from numpy import float32, int32, int64, uint8, uint16
+from numpy import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
 Progress = Callable[[int, int], object]
@@ -81,27 +81,47 @@ def train_level(
     max_iter: int,
     bias: float,
     threshold: float,
+    weight: int,
     seed: int,
     tree: int,
     level: int,
+    write: Callable[[int, NDArray[uint8]], None],
     threads: int,
     progress: Progress | None,
-) -> dict[str, Any]: ...
+) -> None: ...
+def encode_chunk(
+    rows: NDArray[int32],
+    end: NDArray[int64],
+    cols: NDArray[uint32],
+    vals: NDArray[float32],
+    bias: NDArray[float32],
+    dense: NDArray[float32],
+    sparse_cols: int,
+    dense_cols: int,
+    weight: int,
+) -> NDArray[uint8]: ...
 
 class Level:
     def __init__(
         self,
         child_ptr: NDArray[int64],
-        chunk_ptr: NDArray[int64],
-        rows: NDArray[int32],
-        row_ptr: NDArray[int64],
-        cols: NDArray[uint16],
-        vals: NDArray[float32],
-        bias: NDArray[float32],
-        dense: NDArray[float32],
+        records: NDArray[uint8],
+        places: NDArray[int64],
+        sparse_cols: int,
+        dense_cols: int,
+        ready: NDArray[uint8] | None,
+        verify: Callable[[int], None] | None,
     ) -> None: ...
+    def fault(self, parent: int) -> str: ...
+    def faults(self) -> str: ...
+    def nonzeros(self) -> int: ...
+    def decode(
+        self, parent: int
+    ) -> tuple[
+        NDArray[int32], NDArray[int64], NDArray[uint32], NDArray[float32], NDArray[float32], NDArray[float32]
+    ]: ...
 
-def beam_search(
+def search_tree(
     x_ptr: NDArray[int64],
     x_idx: NDArray[int32],
     x_val: NDArray[float32],
@@ -110,8 +130,13 @@ def beam_search(
     levels: list[Level],
     combiner: list[int],
     power: list[int],
+    discount: list[float],
     keep: list[int],
     names: NDArray[int32],
+    start_ids: NDArray[int32] | None,
+    start_scores: NDArray[float32] | None,
+    exact: bool,
+    logs: bool,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[float32]]: ...

@@ -1,8 +1,8 @@
 """Linear levels: one linear classifier per tree node, trained on its parent's shortlist (eq. 9), kept as chunks.
 
-A chunk is the children of one parent: sorted feature rows, row pointers, (column, value) entries, a dense block and a
-bias per child. What training emits is what disk holds and what beam search reads. The solver is dual coordinate
-descent, all labels of a cluster at once (native/kernels_impl.h).
+A chunk is the children of one parent with all their weights, one flat record (native/chunk.h). What training emits is
+what disk holds and what the search reads. The solver is dual coordinate descent, all labels of a cluster at once
+(native/kernels_impl.h).
 
 Costs: sum over the shortlist of C_il · loss + 1/2 |w|², with C_il = cp · R_il for positives (R the relevance of the
 cluster for the document, normalised per row) and cn for negatives. In the paper's terms α = cn / cp and λ = 1 / cp for
@@ -12,6 +12,7 @@ cluster for the document, normalised per row) and cn for negatives. In the paper
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from .errors import ConfigError, ModelFileError
 from .progress import Tick
 from .sparse import Csr, Features
 
+WEIGHTS = ("float32", "float16", "int8")
 LOSSES = ("squared-hinge", "hinge", "logistic")
 SOLVERS = ("dual", "newton", "proximal")
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
@@ -54,6 +56,7 @@ class LinearConfig:
     )
     bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
     threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
+    weights: PerLevel[str] = setting("float16", "how weights are stored", choices=WEIGHTS)
     relevance: str = setting(
         "off",
         "cost-sensitive positives: off, induced from the label counts up the tree (induce), or the user's own values "
@@ -100,6 +103,12 @@ class SearchConfig:
     """How the tree is searched."""
 
     beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
+    kind: str = setting(
+        "beam",
+        "keep the best few nodes of each level (beam), or open nodes best first until the best labels are certain (exact)",
+        choices=("beam", "exact"),
+    )
+    discount: float = setting(1.0, "factor on the parent's log score when a child's is added", above=0, high=1)
     combiner: PerLevel[str] = setting(
         "l3-hinge",
         "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
@@ -109,76 +118,71 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearLevel:
-    """The chunks of one level. Arrays as in native/train_level.h."""
+    """The chunks of one level: their records in one pile, in any order, and the place of each parent's."""
 
-    child_ptr: NDArray[np.int64]
-    chunk_ptr: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    row_ptr: NDArray[np.int64]
-    cols: NDArray[np.uint16]
-    vals: NDArray[np.float32]
-    bias: NDArray[np.float32]
-    dense: NDArray[np.float32]
+    child_ptr: NDArray[np.int64]  # (parents + 1)
+    records: NDArray[np.uint8]
+    places: NDArray[np.int64]  # (parents, 2): first byte, bytes
+    sparse_cols: int
+    dense_cols: int
+
+    @functools.cached_property
+    def native(self) -> _core.Level:
+        return _core.Level(self.child_ptr, self.records, self.places, self.sparse_cols, self.dense_cols, None, None)
 
     @property
     def nonzeros(self) -> int:
-        return len(self.vals) + int(np.count_nonzero(self.dense))
+        return self.native.nonzeros()
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """What the model folder stores; child_ptr belongs to the tree."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "child_ptr"}
+        return {"records": self.records, "places": self.places}
 
     @staticmethod
     def from_tensors(
         child_ptr: NDArray[np.int64], tensors: Mapping[str, NDArray[Any]], sparse_cols: int, dense_cols: int
     ) -> LinearLevel:
-        """The inverse of `tensors`, every pointer and index checked: native code reads nothing unchecked."""
-        kinds: dict[str, type[Any]] = {"chunk_ptr": np.int64, "rows": np.int32, "row_ptr": np.int64, "cols": np.uint16}
-        kinds |= dict.fromkeys(("vals", "bias", "dense"), np.float32)
-        for name, kind in kinds.items():
-            if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != 1:
+        """The inverse of `tensors`, every record checked: native code reads nothing unchecked."""
+        kinds: dict[str, tuple[type[Any], int]] = {"records": (np.uint8, 1), "places": (np.int64, 2)}
+        for name, (kind, dimensions) in kinds.items():
+            if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != dimensions:
                 raise ModelFileError(f"a level's array {name!r} is missing or of the wrong type.")
         if set(tensors) != set(kinds):
             raise ModelFileError(f"a level has unknown arrays: {sorted(set(tensors) - set(kinds))}.")
-        level = LinearLevel(child_ptr, **tensors)
-        level._check(sparse_cols, dense_cols)
+        records = tensors["records"]
+        if records.ctypes.data % 8:  # a file written by another program
+            records = _aligned(records)
+        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols)
+        try:
+            fault = level.native.faults()
+        except ValueError as error:
+            raise ModelFileError(f"a level's records do not fit its tree: {error}.") from error
+        if fault:
+            raise ModelFileError(f"a level has an unsound chunk: {fault}.")
         return level
 
-    def _check(self, sparse_cols: int, dense_cols: int) -> None:
-        children, parents = int(self.child_ptr[-1]), len(self.child_ptr) - 1
-        rows, entries = len(self.rows), len(self.cols)
-        sound = (
-            self.chunk_ptr.shape == (parents + 1,)
-            and self.row_ptr.shape == (rows + 1,)
-            and self.vals.shape == (entries,)
-            and self.bias.shape == (children,)
-            and self.dense.shape == (children * dense_cols,)
-            and _pointers(self.chunk_ptr, rows)
-            and _pointers(self.row_ptr, entries)
-        )
-        if not sound:
-            raise ModelFileError("a level's arrays do not fit each other or the tree.")
-        if not all(np.isfinite(a).all() for a in (self.vals, self.bias, self.dense)):
-            raise ModelFileError("a level holds weights that are not finite.")
-        if rows and (self.rows.min() < 0 or self.rows.max() >= sparse_cols):
-            raise ModelFileError("a level names a feature the model does not have.")
-        starts = np.zeros(rows, bool)
-        starts[self.chunk_ptr[:-1][self.chunk_ptr[:-1] < rows]] = True
-        if rows and not ((np.diff(self.rows) > 0) | starts[1:]).all():
-            raise ModelFileError("a chunk's feature rows are not sorted.")
-        ends = self.row_ptr[self.chunk_ptr]  # entries of chunk c: [ends[c], ends[c + 1])
-        width = np.repeat(np.diff(self.child_ptr), np.diff(ends))
-        if entries and (self.cols >= width).any():
-            raise ModelFileError("a chunk names a child its node does not have.")
 
-    def native(self) -> _core.Level:
-        return _core.Level(
-            self.child_ptr, self.chunk_ptr, self.rows, self.row_ptr, self.cols, self.vals, self.bias, self.dense
-        )
+def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    copy = np.empty((len(records) + 7) // 8, np.int64).view(np.uint8)[: len(records)]
+    copy[:] = records
+    return copy
 
 
-def _pointers(ptr: NDArray[np.int64], end: int) -> bool:
-    return bool(ptr[0] == 0 and ptr[-1] == end and (ptr[1:] >= ptr[:-1]).all())  # np.diff would wrap around
+class Pile:
+    """Collects the records of a level as training emits them."""
+
+    def __init__(self, parents: int) -> None:
+        self.places = np.zeros((parents, 2), np.int64)
+        self.size = 0
+        self.bytes = bytearray()
+
+    def write(self, parent: int, record: NDArray[np.uint8]) -> None:
+        self.places[parent] = self.size, len(record)
+        self.bytes += record.data
+        self.size += len(record)
+
+    def records(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self.bytes, np.uint8)
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:
@@ -225,7 +229,8 @@ def train_level(
     t, depth = place.level, place.levels
     config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)
-    arrays = _core.train_level(
+    pile = Pile(len(child_ptr) - 1)
+    _core.train_level(
         *x.parts,
         *costs.transpose().parts[:3],
         *m.transpose().parts[:3],
@@ -241,13 +246,15 @@ def train_level(
         max_iter=at(config.max_iter, t, depth, "linear.max_iter"),
         bias=config.bias,
         threshold=at(config.threshold, t, depth, "linear.threshold"),
+        weight=WEIGHTS.index(at(config.weights, t, depth, "linear.weights")),
         seed=place.seed,
         tree=place.tree,
         level=t,
+        write=pile.write,
         threads=threads,
         progress=progress,
     )
-    return LinearLevel(child_ptr, **arrays)
+    return LinearLevel(child_ptr, pile.records(), pile.places, x.sparse_cols, x.dense_cols)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,6 +265,9 @@ class Search:
     depth: int
     keep: int
     names: NDArray[np.int32] | None = None
+    above: int = 0  # levels that were searched before: `start` holds the nodes and log scores they ended with
+    start: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
+    logs: bool = False  # hand back log scores
 
 
 def search(
@@ -265,18 +275,29 @@ def search(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
     config, depth = what.config, what.depth
-    combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(len(levels))]
-    beams = [at(config.beam, t, depth, "search.beam") for t in range(len(levels) - 1)]
-    return _core.beam_search(
+    combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
+    beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
+    exact = config.kind == "exact"
+    if exact and "noop" in combiners:
+        raise ConfigError("search.kind 'exact' needs scores that fall from level to level; combiner 'noop' has none.")
+    return _core.search_tree(
         *x.parts,
-        levels=[level.native() for level in levels],
+        levels=[level.native for level in levels],
         combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
         power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
+        discount=[config.discount] * len(levels),
         keep=[*beams, what.keep],
-        names=np.zeros(0, np.int32) if what.names is None else what.names,
+        names=_NO_NAMES if what.names is None else what.names,
+        start_ids=None if what.start is None else what.start[0],
+        start_scores=None if what.start is None else what.start[1],
+        exact=exact,
+        logs=what.logs,
         threads=threads,
         progress=progress,
     )
+
+
+_NO_NAMES = np.zeros(0, np.int32)
 
 
 def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:

@@ -1,0 +1,26 @@
+// Margins of a chunk's children, compiled once per instruction set (score_impl.h).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "chunk.h"
+
+namespace lw {
+
+// One row of X, and where its margins go: out[0..width).
+struct Query {
+  const int32_t* idx;
+  const float* val;
+  int64_t n;
+  const float* dense;
+  float* out;
+};
+
+// Scratch of one worker, made when it is first needed. `map`: 4 zero bytes per feature, left zero again.
+struct Workbench {
+  void* context;
+  void* (*map)(void* context);
+  void* (*rows)(void* context, size_t bytes);
+};
+
+}  // namespace lw
