@@ -357,7 +357,7 @@ def train_level(
     return np.where(np.abs(w) >= threshold, w, 0)
 
 
-def beam(x, weights, child_ptrs, combiners, keeps, bias=1.0):
+def beam(x, weights, child_ptrs, combiners, keeps, discount=1.0, bias=1.0):
     """Lists of (node, score) for each row; weights are (d + 1, K_t) per level."""
     out = []
     for row in np.hstack([x, np.full((len(x), 1), bias)]):
@@ -367,7 +367,7 @@ def beam(x, weights, child_ptrs, combiners, keeps, bias=1.0):
             scored = []
             for parent, score in nodes:
                 for c in range(child_ptrs[t][parent], child_ptrs[t][parent + 1]):
-                    scored.append((c, _combine(combiners[t], score, margins[c])))
+                    scored.append((c, _combine(combiners[t], discount * score, margins[c])))
             scored.sort(key=lambda pair: (-pair[1], pair[0]))
             nodes = scored[: keeps[t]]
             if combiners[t] == "noop" and t + 1 < len(weights):

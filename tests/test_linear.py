@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference
 from cases import cases
+from chunks import chunk_of
 from labelwood.linear import (
     COMBINERS,
     LOSSES,
     LinearConfig,
     LinearLevel,
+    Pile,
     Place,
     Search,
     SearchConfig,
@@ -37,12 +39,10 @@ def weights_of(level: LinearLevel, sparse: int, dense: int, bias: float) -> np.n
     w = np.zeros((sparse + dense + 1, children))
     for parent in range(len(level.child_ptr) - 1):
         first, last = level.child_ptr[parent], level.child_ptr[parent + 1]
-        for r in range(level.chunk_ptr[parent], level.chunk_ptr[parent + 1]):
-            for e in range(level.row_ptr[r], level.row_ptr[r + 1]):
-                w[level.rows[r], first + level.cols[e]] = level.vals[e]
-        block = level.dense[dense * first : dense * last].reshape(dense, last - first)
-        w[sparse : sparse + dense, first:last] = block
-    w[-1] = level.bias / (bias or 1)
+        rows, end, cols, vals, biases, block = level.native.decode(parent)
+        w[np.repeat(rows, np.diff(end, prepend=0)), first + cols] = vals
+        w[sparse : sparse + dense, first:last] = block.reshape(dense, last - first)
+        w[-1, first:last] = biases / (bias or 1)
     return w
 
 
@@ -79,7 +79,9 @@ def test_blocked_solver_equals_label_by_label_descent(
     m_dense = rng.random((rows, len(child_ptr) - 1)) < 0.7
     if (np.abs(whole).sum(axis=1) == 0).any() and bias == 0:
         bias = 1.0  # an all-zero row without bias has a zero diagonal under hinge: nothing to learn, skip
-    config = LinearConfig(loss=loss, cp=1.5, cn=0.5, eps=0.05, max_iter=passes, bias=bias, threshold=0.0)
+    config = LinearConfig(
+        loss=loss, cp=1.5, cn=0.5, eps=0.05, max_iter=passes, bias=bias, threshold=0.0, weights="float32"
+    )
     level = train_level(
         x, costs, as_csr(m_dense.astype(float)), child_ptr, config, place=Place(1, 2, seed), threads=threads
     )
@@ -111,7 +113,7 @@ def objective(w, x, y, c):
 def test_reaches_the_optimum():
     """Duality: at the optimum the gradient of the primal objective vanishes."""
     x, whole, y, y_dense, child_ptr = problem()
-    config = LinearConfig(eps=1e-4, max_iter=5000, threshold=0.0)
+    config = LinearConfig(eps=1e-4, max_iter=5000, threshold=0.0, weights="float32")
     level = train_level(x, y, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=2)
     w = weights_of(level, 30, 3, 1.0)
     xb = np.hstack([whole, np.ones((len(whole), 1))])
@@ -135,7 +137,7 @@ def test_threads_and_lane_grouping_do_not_change_a_bit():
 
 def test_a_cost_of_two_is_the_example_twice():
     x, _, y, _, child_ptr = problem(labels=3)
-    config = LinearConfig(eps=1e-5, max_iter=5000, threshold=0.0)
+    config = LinearConfig(eps=1e-5, max_iter=5000, threshold=0.0, weights="float32")
     doubled = Csr(y.indptr, y.indices, np.full(y.nnz, 2, np.float32), y.cols)
     cost = train_level(x, doubled, all_rows(x.rows), child_ptr, config, place=Place(0, 1, 0), threads=1)
     for label in range(3):
@@ -150,9 +152,13 @@ def test_a_cost_of_two_is_the_example_twice():
 
 def test_pruning_keeps_what_reaches_the_threshold():
     x, _, y, _, child_ptr = problem(labels=5)
+
+    def config(threshold):
+        return LinearConfig(threshold=threshold, weights="float32")
+
     full, pruned = (
         weights_of(
-            train_level(x, y, all_rows(x.rows), child_ptr, LinearConfig(threshold=t), place=Place(0, 1, 0), threads=1),
+            train_level(x, y, all_rows(x.rows), child_ptr, config(t), place=Place(0, 1, 0), threads=1),
             30,
             3,
             1,
@@ -193,8 +199,9 @@ def test_relevance_norms(norm, expected):
     combiners=st.tuples(*[st.sampled_from(COMBINERS)] * 2),
     beam=st.integers(1, 4),
     keep=st.integers(1, 9),
+    discount=st.sampled_from([1.0, 0.9]),
 )
-def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam, keep):
+def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam, keep, discount):
     if sparse + dense == 0:
         dense = 1
     rng = np.random.default_rng(seed)
@@ -204,9 +211,9 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
     for w in weights:
         w[:sparse] *= rng.random((sparse, w.shape[1])) < 0.6
     levels = [level_from(w, p, sparse, dense) for w, p in zip(weights, ptrs, strict=True)]
-    config = SearchConfig(beam=beam, combiner=combiners)
+    config = SearchConfig(beam=beam, combiner=combiners, discount=discount)
     ids, scores = search(x, levels, Search(config, 2, keep), threads=1)
-    expected, wider = (reference.beam(whole, weights, ptrs, combiners, [beam, k]) for k in (keep, keep + 1))
+    expected, wider = (reference.beam(whole, weights, ptrs, combiners, [beam, k], discount) for k in (keep, keep + 1))
     for i in range(rows):
         found = [(int(a), float(b)) for a, b in zip(ids[i], scores[i], strict=True) if a >= 0]
         assert len(found) == len(expected[i])
@@ -215,29 +222,14 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
             assert [a for a, _ in found] == [a for a, _ in expected[i]]
 
 
-def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int) -> LinearLevel:
+def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int, weights: str = "float32") -> LinearLevel:
     """Chunks that hold the matrix W (d + 1, K)."""
-    rows, row_ptr, cols, vals, chunk_ptr, blocks = [], [0], [], [], [0], []
-    for first, last in pairwise(child_ptr):
-        for f in range(sparse):
-            hit = np.flatnonzero(w[f, first:last])
-            if len(hit):
-                rows.append(f)
-                cols.extend(hit)
-                vals.extend(w[f, first + hit])
-                row_ptr.append(len(cols))
-        chunk_ptr.append(len(rows))
-        blocks.append(w[sparse : sparse + dense, first:last].ravel())
-    tensors = {
-        "chunk_ptr": np.array(chunk_ptr, np.int64),
-        "rows": np.array(rows, np.int32),
-        "row_ptr": np.array(row_ptr, np.int64),
-        "cols": np.array(cols, np.uint16),
-        "vals": np.array(vals, np.float32),
-        "bias": w[-1].astype(np.float32),
-        "dense": np.concatenate(blocks).astype(np.float32),
-    }
-    return LinearLevel.from_tensors(child_ptr.astype(np.int64), tensors, sparse, dense)
+    pile = Pile(len(child_ptr) - 1)
+    for parent, (first, last) in enumerate(pairwise(child_ptr)):
+        pile.write(parent, chunk_of(w[:, first:last], sparse, dense, weights))
+    return LinearLevel.from_tensors(
+        child_ptr.astype(np.int64), {"records": pile.records(), "places": pile.places}, sparse, dense
+    )
 
 
 def test_ties_go_to_the_smaller_label():
@@ -247,27 +239,24 @@ def test_ties_go_to_the_smaller_label():
     assert ids.tolist() == [[0, 1, 2, 3]]
 
 
-def test_broken_chunks_are_refused():
+def test_broken_levels_are_refused():
     level = level_from(np.ones((4, 3), np.float32), np.array([0, 1, 3]), 3, 0)
     sound = level.tensors()
+    size = len(sound["records"])
     broken = {
-        "rows": np.array([0, 1, 2, 0, 1, 9], np.int32),
-        "cols": np.full_like(sound["cols"], 2),
-        "row_ptr": sound["row_ptr"][::-1].copy(),
-        "chunk_ptr": np.array([0, 4, 6]),
-        "vals": np.full_like(sound["vals"], np.nan),
-        "bias": sound["bias"][:2],
-        "dense": np.zeros(3, np.float32),
+        "records": sound["records"][:-8],
+        "places": np.array([[0, size], [0, 2**62]]),
     }
     for name, value in broken.items():
         with pytest.raises(lw.ModelFileError):
             LinearLevel.from_tensors(level.child_ptr, {**sound, name: value}, 3, 0)
-    wrapping = {**sound, "row_ptr": np.array([0, 2**63 - 1, -2, *sound["row_ptr"][3:]])}  # differences overflow to ≥ 0
-    with pytest.raises(lw.ModelFileError, match="fit"):
-        LinearLevel.from_tensors(level.child_ptr, wrapping, 3, 0)
-    unsorted = {**sound, "rows": np.array([0, 2, 1, 0, 1, 2], np.int32)}
-    with pytest.raises(lw.ModelFileError, match="sorted"):
-        LinearLevel.from_tensors(level.child_ptr, unsorted, 3, 0)
+    for places in ([[0, -8], [0, 8]], [[-8, 8], [0, 8]], [[4, 8], [0, 8]], [[2**63 - 8, 16], [0, 8]], [[0, 8]]):
+        with pytest.raises(lw.ModelFileError):
+            LinearLevel.from_tensors(level.child_ptr, {**sound, "places": np.array(places)}, 3, 0)
+    for wrong in ({"records": sound["records"]}, {**sound, "more": sound["places"]}):
+        with pytest.raises(lw.ModelFileError):
+            LinearLevel.from_tensors(level.child_ptr, wrong, 3, 0)
+    assert LinearLevel.from_tensors(level.child_ptr, sound, 3, 0).nonzeros == 9
 
 
 def test_alpha_and_lambda_do_not_mix_with_costs():

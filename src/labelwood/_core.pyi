@@ -1,7 +1,6 @@
 """Types of the native core (native/bind_*.cpp)."""
 
 from collections.abc import Callable
-from typing import Any
 
 from numpy import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray

@@ -105,7 +105,7 @@ class SearchConfig:
     beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
     kind: str = setting(
         "beam",
-        "keep the best few nodes of each level (beam), or open nodes best first until the best labels are certain (exact)",
+        "keep the best nodes of each level (beam), or open nodes best first until the best labels are certain (exact)",
         choices=("beam", "exact"),
     )
     discount: float = setting(1.0, "factor on the parent's log score when a child's is added", above=0, high=1)

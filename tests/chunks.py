@@ -1,0 +1,29 @@
+"""Chunk records from plain matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelwood import _core
+from labelwood.linear import WEIGHTS
+
+
+def chunk_of(
+    w: np.ndarray, sparse: int, dense: int, weights: str = "float32", features: int | None = None
+) -> np.ndarray:
+    """The record of W (sparse + dense + 1, width); `features` widens the sparse block with empty rows."""
+    w = np.asarray(w, np.float32)
+    rows = np.flatnonzero((w[:sparse] != 0).any(axis=1))
+    cols = [np.flatnonzero(w[f]) for f in rows]
+    vals = [w[f, c] for f, c in zip(rows, cols, strict=True)]
+    return _core.encode_chunk(
+        rows.astype(np.int32),
+        np.cumsum([len(c) for c in cols]).astype(np.int64),
+        np.concatenate([*cols, []]).astype(np.uint32),
+        np.concatenate([*vals, []]).astype(np.float32),
+        np.ascontiguousarray(w[-1]),
+        w[sparse : sparse + dense].ravel(),
+        features or sparse,
+        dense,
+        WEIGHTS.index(weights),
+    )
