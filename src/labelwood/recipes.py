@@ -57,8 +57,7 @@ METHODS: dict[str, Method] = {
         presets={
             "default": {},
             "fast": {"tree.branch": 32, "search.beam": 5},
-            # Rare labels weigh more in training and in the ranking, where nearness to their documents counts too.
-            "tail": {"linear.weighting": "pw", "tail.alpha": 0.6, "tail.beta": 0.5},
+            "tail": {"tail.alpha": 0.6, "tail.beta": 0.5},  # nearness to a label's documents counts, rare labels more
         },
     ),
 }
