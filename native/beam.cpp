@@ -179,16 +179,17 @@ class Searcher {
   void visit(const Level& level, size_t a, size_t b, const int32_t* names) {
     const int64_t parent = pairs_[a].parent, begin = level.child_ptr[parent], width = level.width(parent);
     const Chunk chunk = level.chunk(parent);
-    const size_t many = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 16) / width, 1, 1024));
+    const int64_t stride = padded_width(width);
+    const size_t many = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 16) / stride, 1, 1024));
     for (; a < b; a = std::min(b, a + many)) {
       control_.check();
       const size_t some = std::min(b - a, many);
-      margins_.resize(some * width);
+      margins_.resize(some * stride);
       queries_.clear();
-      for (size_t k = 0; k < some; ++k) queries_.push_back(query(pairs_[a + k].row, margins_.data() + k * width));
+      for (size_t k = 0; k < some; ++k) queries_.push_back(query(pairs_[a + k].row, margins_.data() + k * stride));
       kernels().score(chunk, queries_.data(), static_cast<int64_t>(some), bench_.view());
       for (size_t k = 0; k < some; ++k) {
-        float* m = margins_.data() + k * width;
+        float* m = margins_.data() + k * stride;
         combine(level, pairs_[a + k].score, m, width);
         Best& best = best_[pairs_[a + k].row];
         for (int64_t c = 0; c < width; ++c)
@@ -201,7 +202,7 @@ class Searcher {
     const Level& level = plan_.levels[node.level];
     const bool last = node.level + 1 == static_cast<int32_t>(plan_.levels.size());
     const int64_t begin = level.child_ptr[node.id], width = level.width(node.id);
-    margins_.resize(width);
+    margins_.resize(padded_width(width));
     const Query q = query(0, margins_.data());
     kernels().score(level.chunk(node.id), &q, 1, bench_.view());
     combine(level, node.score, margins_.data(), width);

@@ -13,7 +13,9 @@
 #include <optional>
 #include <system_error>
 
+#include "buffer.h"
 #include "csr.h"
+#include "growing.h"
 #include "parallel.h"
 
 namespace nb = nanobind;
@@ -36,6 +38,24 @@ template <typename T>
 nb::object to_numpy(std::vector<T>&& values) {
   const size_t n = values.size();
   return to_numpy(std::move(values), {n});
+}
+
+// The same of memory that was not cleared first (Buffer) or grew (Growing).
+template <template <typename> typename Owner, typename T>
+nb::object release_to_numpy(Owner<T>&& values, int64_t size) {
+  T* data = values.release();
+  nb::capsule owner(data, [](void* p) noexcept { Owner<T>::free(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, {static_cast<size_t>(size)}, owner));
+}
+template <typename T>
+nb::object to_numpy(Buffer<T>&& values) {
+  const int64_t size = values.size;
+  return release_to_numpy(std::move(values), size);
+}
+template <typename T>
+nb::object to_numpy(Growing<T>&& values) {
+  const int64_t size = values.size();
+  return release_to_numpy(std::move(values), size);
 }
 
 inline Csr csr_view(const In<int64_t>& ptr, const In<int32_t>& idx, const In<float>& val, int64_t cols) {

@@ -2,8 +2,17 @@
 
 #include "bind.h"
 #include "pairs.h"
+#include "reshape.h"
 
 namespace lw {
+
+namespace {
+
+nb::tuple parts_of(OwnedCsr&& m) {
+  return nb::make_tuple(to_numpy(std::move(m.ptr)), to_numpy(std::move(m.idx)), to_numpy(std::move(m.val)));
+}
+
+}  // namespace
 
 void bind_sparse(nb::module_& m) {
   m.def(
@@ -41,6 +50,31 @@ void bind_sparse(nb::module_& m) {
       nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"), nb::arg("z_ptr"),
       nb::arg("z_idx"), nb::arg("z_val"), nb::arg("z_dense"), nb::arg("ids"), nb::arg("threads"),
       "|x - z|^2 (n, k) between each row of X and the rows of Z that `ids` (n, k) names; 0 for -1.");
+
+  m.def(
+      "transpose",
+      [](In<int64_t> ptr, In<int32_t> idx, In<float> val, int64_t cols) {
+        const Csr view = csr_view(ptr, idx, val, cols);
+        OwnedCsr out;
+        {
+          nb::gil_scoped_release release;
+          out = transpose(view);
+        }
+        return parts_of(std::move(out));
+      },
+      nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), "(ptr, idx, val) of the transposed matrix.");
+
+  m.def(
+      "sum_columns",
+      [](In<int64_t> ptr, In<int32_t> idx, In<float> val, In<int32_t> group, int threads) {
+        const Csr view = csr_view(ptr, idx, val, static_cast<int64_t>(group.shape(0)));
+        OwnedCsr out;
+        Control control;
+        run_polled(control, nb::none(), [&] { out = sum_columns(view, group.data(), threads, control); });
+        return parts_of(std::move(out));
+      },
+      nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("group"), nb::arg("threads"),
+      "(ptr, idx, val) of the matrix whose column g is the sum of the columns c with group[c] = g; -1 is left out.");
 }
 
 }  // namespace lw

@@ -8,14 +8,6 @@
 namespace lw {
 namespace {
 
-template <typename T>
-nb::object to_numpy(Buffer<T>&& buffer) {
-  const auto size = static_cast<size_t>(buffer.size);
-  T* data = buffer.release();
-  nb::capsule owner(data, [](void* p) noexcept { Buffer<T>::free(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, owner));
-}
-
 TextView view_of(const In<uint8_t>& arena, const In<int64_t>& offsets) {
   if (offsets.shape(0) == 0) throw nb::value_error("the texts have no offsets");
   const TextView texts{arena.data(), offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1};

@@ -7,6 +7,7 @@ void bind_sparse(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_linear(nb::module_& m);
 void bind_tfidf(nb::module_& m);
+void bind_merge(nb::module_& m);
 }  // namespace lw
 
 NB_MODULE(_core, m) {
@@ -16,4 +17,5 @@ NB_MODULE(_core, m) {
   lw::bind_tree(m);
   lw::bind_linear(m);
   lw::bind_tfidf(m);
+  lw::bind_merge(m);
 }

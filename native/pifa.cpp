@@ -64,45 +64,65 @@ struct Rows {
   std::vector<int64_t> size;
   std::vector<int32_t> idx;
   std::vector<float> val;
+  void clear() { size.clear(), idx.clear(), val.clear(); }
 };
+
+// Entries that Z could have: a label's row has no more than its positives' rows together, nor than there are features.
+int64_t most_entries(const Csr& yt, const Csr& x) {
+  int64_t total = 0;
+  for (int64_t l = 0; l < yt.rows; ++l) {
+    int64_t row = 0;
+    for (int64_t p = yt.ptr[l]; p < yt.ptr[l + 1] && row < x.cols; ++p) row += x.size(yt.idx[p]);
+    total += std::min(row, x.cols);
+  }
+  return total;
+}
+
+// One row: sum, cut, normalise; the sparse part is appended to `out`.
+void sum_row(const Csr& yt, int64_t l, const Features& x, int64_t top, Accumulator& sums, Rows& out, float* dense) {
+  const size_t begin = out.idx.size();
+  for (int64_t p = yt.ptr[l]; p < yt.ptr[l + 1]; ++p) {
+    if (x.sparse.cols) sums.add(yt.val[p], x.sparse, yt.idx[p]);
+    for (int64_t j = 0; j < x.dense_cols; ++j) dense[j] += yt.val[p] * x.dense_row(yt.idx[p])[j];
+  }
+  sums.drain(out.idx, out.val);
+  if (top > 0) truncate(out.idx, out.val, begin, static_cast<size_t>(top));
+  double norm = 0;
+  for (size_t i = begin; i < out.val.size(); ++i) norm += double(out.val[i]) * out.val[i];
+  for (int64_t j = 0; j < x.dense_cols; ++j) norm += double(dense[j]) * dense[j];
+  const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
+  for (size_t i = begin; i < out.val.size(); ++i) out.val[i] = static_cast<float>(out.val[i] * scale);
+  for (int64_t j = 0; j < x.dense_cols; ++j) dense[j] = static_cast<float>(dense[j] * scale);
+  out.size.push_back(static_cast<int64_t>(out.idx.size() - begin));
+}
 
 }  // namespace
 
-OwnedFeatures pifa(const Csr& yt, const Features& x, int64_t top, int threads, Control& control) {
-  const int64_t block = 64, blocks = (yt.rows + block - 1) / block;
-  std::vector<Rows> parts(blocks);
+LabelFeatures pifa(const Csr& yt, const Features& x, int64_t top, int64_t most, int threads, Control& control) {
+  constexpr int64_t BLOCK = 16, WAVE = 64;  // labels of a task; tasks whose rows are held until they are appended
+  if (top == 0 && most_entries(yt, x.sparse) > most) top = std::max<int64_t>(1, most / yt.rows);
+  std::vector<Rows> parts(WAVE);
   std::vector<Accumulator> sums(threads);
-  OwnedFeatures z;
+  LabelFeatures z;
   z.dense.assign(yt.rows * x.dense_cols, 0);
-  control.total = yt.rows;
-  parallel_for(threads, blocks, control, [&](int64_t b, int worker) {
-    Rows& out = parts[b];
-    for (int64_t l = b * block; l < std::min(yt.rows, (b + 1) * block); ++l) {
-      control.check();
-      const size_t begin = out.idx.size();
-      float* dense = z.dense.data() + l * x.dense_cols;
-      for (int64_t p = yt.ptr[l]; p < yt.ptr[l + 1]; ++p) {
-        if (x.sparse.cols) sums[worker].add(yt.val[p], x.sparse, yt.idx[p]);
-        for (int64_t j = 0; j < x.dense_cols; ++j) dense[j] += yt.val[p] * x.dense_row(yt.idx[p])[j];
-      }
-      sums[worker].drain(out.idx, out.val);
-      if (top > 0) truncate(out.idx, out.val, begin, static_cast<size_t>(top));
-      double norm = 0;
-      for (size_t i = begin; i < out.val.size(); ++i) norm += double(out.val[i]) * out.val[i];
-      for (int64_t j = 0; j < x.dense_cols; ++j) norm += double(dense[j]) * dense[j];
-      const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
-      for (size_t i = begin; i < out.val.size(); ++i) out.val[i] = static_cast<float>(out.val[i] * scale);
-      for (int64_t j = 0; j < x.dense_cols; ++j) dense[j] = static_cast<float>(dense[j] * scale);
-      out.size.push_back(static_cast<int64_t>(out.idx.size() - begin));
-    }
-    control.done.fetch_add(block, std::memory_order_relaxed);
-  });
   z.ptr.assign(1, 0);
-  for (auto& part : parts) {
-    for (int64_t size : part.size) z.ptr.push_back(z.ptr.back() + size);
-    z.idx.insert(z.idx.end(), part.idx.begin(), part.idx.end());
-    z.val.insert(z.val.end(), part.val.begin(), part.val.end());
-    part = Rows();
+  z.ptr.reserve(yt.rows + 1);
+  control.total = yt.rows;
+  for (int64_t from = 0; from < yt.rows; from += BLOCK * WAVE) {
+    const int64_t until = std::min(yt.rows, from + BLOCK * WAVE);
+    parallel_for(threads, (until - from + BLOCK - 1) / BLOCK, control, [&](int64_t b, int worker) {
+      parts[b].clear();
+      for (int64_t l = from + b * BLOCK; l < std::min(until, from + (b + 1) * BLOCK); ++l) {
+        control.check();
+        sum_row(yt, l, x, top, sums[worker], parts[b], z.dense.data() + l * x.dense_cols);
+      }
+    });
+    for (int64_t b = 0; b * BLOCK < until - from; ++b) {
+      for (int64_t size : parts[b].size) z.ptr.push_back(z.ptr.back() + size);
+      z.idx.append(parts[b].idx.data(), static_cast<int64_t>(parts[b].idx.size()));
+      z.val.append(parts[b].val.data(), static_cast<int64_t>(parts[b].val.size()));
+    }
+    control.done = until;
   }
   return z;
 }

@@ -4,17 +4,20 @@
 #include <vector>
 
 #include "csr.h"
+#include "growing.h"
 #include "parallel.h"
 
 namespace lw {
 
-struct OwnedFeatures {
+struct LabelFeatures {
   std::vector<int64_t> ptr;
-  std::vector<int32_t> idx;
-  std::vector<float> val;
+  Growing<int32_t> idx;
+  Growing<float> val;
   std::vector<float> dense;  // (rows, dense_cols)
 };
 
-OwnedFeatures pifa(const Csr& yt, const Features& x, int64_t top, int threads, Control& control);
+// top = 0 keeps everything, unless Z could then have more than `most` entries: each label keeps its most / L largest.
+// Memory is Z itself and a few hundred rows.
+LabelFeatures pifa(const Csr& yt, const Features& x, int64_t top, int64_t most, int threads, Control& control);
 
 }  // namespace lw

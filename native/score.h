@@ -7,7 +7,10 @@
 
 namespace lw {
 
-// One row of X, and where its margins go: out[0..width).
+// Margins are written eight at a time.
+LW_INLINE int64_t padded_width(int64_t width) { return (width + 7) / 8 * 8; }
+
+// One row of X, and where its margins go: out[0..width), with room for padded_width.
 struct Query {
   const int32_t* idx;
   const float* val;

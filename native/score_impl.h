@@ -42,10 +42,18 @@ struct F16 {
 struct I8 {
   static constexpr int bytes = 1;
   static inline V load8(const uint8_t* p) {
+#ifdef __AVX2__
+    long long bits;
+    __builtin_memcpy(&bits, p, 8);
+    typedef long long Q __attribute__((vector_size(16)));
+    typedef char B __attribute__((vector_size(16)));
+    return __builtin_convertvector(reinterpret_cast<I>(__builtin_ia32_pmovsxbd256(reinterpret_cast<B>(Q{bits, 0}))), V);
+#else
     typedef int8_t B __attribute__((vector_size(8)));
     B b;
     __builtin_memcpy(&b, p, 8);
     return __builtin_convertvector(b, V);
+#endif
   }
 };
 
@@ -56,21 +64,14 @@ static inline uint32_t number(const uint8_t* p, int64_t k) {
   return v;
 }
 
-// out[0..width) += x * row, all children; loads may run into the padding, stores do not.
+// out += x * row, all children, eight at a time: the last loads run into what follows, the last store into out's slack.
 template <typename W>
 static inline void add_whole(const uint8_t* row, int64_t width, float x, float* out) {
-  int64_t j = 0;
-  for (; j + 8 <= width; j += 8) {
+  for (int64_t j = 0; j < width; j += 8) {
     V o;
     __builtin_memcpy(&o, out + j, 32);
     o += splat(x) * W::load8(row + j * W::bytes);
     __builtin_memcpy(out + j, &o, 32);
-  }
-  if (j < width) {
-    V o = splat(0);
-    __builtin_memcpy(&o, out + j, static_cast<size_t>(width - j) * 4);
-    o += splat(x) * W::load8(row + j * W::bytes);
-    __builtin_memcpy(out + j, &o, static_cast<size_t>(width - j) * 4);
   }
 }
 
@@ -202,7 +203,7 @@ static void score_rows(const Chunk& c, const Query* queries, int64_t count, cons
 template <typename W>
 static void score_as(const Chunk& c, const Query* queries, int64_t count, const Workbench& bench) {
   for (int64_t i = 0; i < count; ++i)
-    for (int64_t j = 0; j < c.width; ++j) queries[i].out[j] = c.scale ? 0.0f : c.bias[j];
+    for (int64_t j = 0; j < padded_width(c.width); ++j) queries[i].out[j] = c.scale || j >= c.width ? 0.0f : c.bias[j];
   if (c.head.rows) {
     const int kind = c.head.col_bytes * 8 + c.head.low_bytes;
     if (kind == 9) score_rows<W, uint8_t, uint8_t>(c, queries, count, bench);

@@ -56,9 +56,24 @@ class Gaps:
         self.least = min([self.least, *(abs(d) for d in distances)])
 
 
-def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None) -> np.ndarray:
-    """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column)."""
+def sum_columns(m: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+    """Column g is the sum of the columns c with group[c] = g."""
+    out = np.zeros((len(m), groups))
+    for column, g in enumerate(group):
+        if g >= 0:
+            out[:, g] += m[:, column]
+    return out
+
+
+def pifa(y: np.ndarray, x: np.ndarray, top: int | None = None, most: int | None = None) -> np.ndarray:
+    """normalise(YᵀX), only the `top` largest |entries| of a row kept (ties: smaller column).
+
+    Without `top`, where the rows could hold more than `most` entries in all, each keeps its share of them.
+    """
     z = y.T.astype(float) @ x.astype(float)
+    if top is None and most is not None:
+        could = sum(min(x.shape[1], int((x[row > 0] != 0).sum())) for row in y.T)
+        top = max(1, most // len(z)) if could > most else None
     if top is not None:
         for row in z:
             drop = sorted(range(len(row)), key=lambda c: (-abs(row[c]), c))[top:]
@@ -124,6 +139,48 @@ def split_kway(z, members: list[int], begin: int, parts: int, seed: int, max_ite
         gaps.see(sorted(v for row in sim for v in row))
         choice = assign_balanced(sim, parts)
     return [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
+
+
+def split_uneven(
+    z, members: list[int], begin: int, parts: int, seed: int, max_iter: int, gaps: Gaps, sample: int = 100
+) -> list:
+    """Every label to its nearest centre; labels alone at theirs move to the nearest one with company.
+
+    Centres are fitted on `sample` labels for each, then all labels join and the centres move once more.
+    """
+    members, n = sorted(members), len(members)
+    start = shuffled(n, key(seed, 0, begin, begin + n, parts))
+    rows, choice, before, last = sorted(start[: sample * parts]), [-1] * n, None, 0.0
+    for c in range(parts):
+        choice[start[c]] = c
+
+    def assign(rows: list[int]) -> tuple[list[int], float, dict[int, list[float]]]:
+        centres = [_unit(z[[members[i] for i in range(n) if choice[i] == c]].sum(axis=0)) for c in range(parts)]
+        sim = {i: [float(z[members[i]] @ centre) for centre in centres] for i in range(n)}
+        for i in rows:
+            gaps.see(sorted(sim[i]))
+        found = [max(range(parts), key=lambda c, i=i: (sim[i][c], -c)) if i in rows else -1 for i in range(n)]
+        return found, sum(sim[i][found[i]] for i in rows), sim
+
+    for iteration in range(max_iter):
+        if choice == before:
+            break
+        before = choice
+        choice, total, sim = assign(rows)
+        if iteration > 0:
+            gaps.decide(total - last - 1e-4 * len(rows))
+            if total - last < 1e-4 * len(rows):
+                break
+        last = total
+    for _ in range(2 if len(rows) < n else 0):
+        choice, _, sim = assign(list(range(n)))
+    sizes = [choice.count(c) for c in range(parts)]
+    company = [c for c in range(parts) if sizes[c] > 1]
+    for i in range(n):
+        if sizes[choice[i]] == 1:
+            choice[i] = max(company, key=lambda c, i=i: (sim[i][c], -c)) if company else 0
+    found = [[members[i] for i in range(n) if choice[i] == c] for c in range(parts)]
+    return [part for part in found if part]
 
 
 def assign_balanced(sim: list[list[float]], parts: int) -> list[int]:
@@ -383,3 +440,35 @@ def _combine(combiner: str, parent: float, margin: float) -> float:
     if combiner == "sigmoid":
         return parent - np.logaddexp(0, -margin)
     return parent - max(0.0, 1 - margin) ** int(combiner[1])
+
+
+def merge(
+    lists: list[tuple[np.ndarray, np.ndarray, float, bool]], average: str, length: int, keep: int
+) -> list[list[tuple[int, np.float32]]]:
+    """One ranking from members' (ids, scores, weight, margins), row by row and label by label."""
+    merged = []
+    for i in range(len(lists[0][0])):
+        labels = sorted({int(v) for ids, *_ in lists for v in ids[i] if v >= 0})
+        total = dict.fromkeys(labels, 0.0)
+        for m, (ids, scores, weight, margins) in enumerate(lists):
+            named = [(int(v), float(s)) for v, s in zip(ids[i], scores[i], strict=True) if v >= 0]
+            rank = {v: r for r, (v, _) in enumerate(named)}
+            score = dict(named)
+            exps = sum(np.exp(s - named[0][1]) for _, s in named)
+            for v in labels:
+                if average == "round-robin":
+                    turn = rank.get(v, length) * len(lists) + m
+                    total[v] = max(total[v], 1 - turn / (length * len(lists)))
+                elif v not in rank:
+                    total[v] += weight * (min(0.0, named[-1][1]) if average == "mean" and named else 0.0)
+                elif average == "mean":
+                    total[v] += weight * score[v]
+                elif average == "softmax":
+                    total[v] += weight * np.exp(score[v] - named[0][1]) / exps
+                elif average == "sigmoid":
+                    total[v] += weight * (1 / (1 + np.exp(-score[v])) if margins else score[v])
+                else:
+                    total[v] += weight * (length - rank[v]) / length
+        order = sorted(labels, key=lambda v: (-total[v], v))
+        merged.append([(v, np.float32(total[v])) for v in order[:keep]])
+    return merged

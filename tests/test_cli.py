@@ -423,6 +423,32 @@ def test_label_texts_of_other_labels_are_refused(run: Run, train_file: Path, tmp
     assert early.err == "error: missing.json: there is no such file.\n"
 
 
+# -- a taxonomy
+
+
+def test_a_taxonomy_is_the_tree_and_belongs_to_what_is_resumed(run: Run, train_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "taxonomy.tsv"
+    path.write_text("".join(f"label{i}\tgroup{i % 3}\n" for i in range(11)))
+    args = ["train", train_file, "--model", tmp_path / "m", "--taxonomy", path, "--resume"]
+    found = run(*args)
+    assert found.code == 0, found.err
+    assert f"{path}: a taxonomy of 14 nodes, 11 of 12 labels in it\n" in found.out
+    assert "1 label of 12 not in the taxonomy" in found.err
+    assert "tree: 4 → 12 (nodes by level, the last are the labels)\n" in found.out
+    assert "already trained" in run(*args).out
+    path.write_text(path.read_text().replace("label4\tgroup1", "label4\tgroup2"))
+    refused = run(*args)
+    assert (refused.code, "that of another run" in refused.err) == (1, True)
+
+
+def test_a_circle_is_found_before_the_data_is_read(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "taxonomy.tsv"
+    path.write_text("a\tb\nb\ta\n")
+    found = run("train", "no such file", "--model", tmp_path / "m", "--taxonomy", path)
+    assert found.code == 1
+    assert found.err.startswith(f"error: {path}, line 2: the taxonomy goes round in a circle: a → b → a")
+
+
 def test_output_into_a_pipe_leaves_the_pipe(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)

@@ -1,4 +1,4 @@
-"""PIFA label features against the twin and by hand."""
+"""Label features of every kind, against the twin and by hand."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labelwood as lw
 import reference
 from cases import cases
-from labelwood.labels import LabelFeatureConfig, binary, pifa
-from labelwood.sparse import Features, as_csr
+from labelwood import _core
+from labelwood.labels import LabelFeatureConfig, binary, label_features, pifa
+from labelwood.sparse import Csr, Features, as_csr
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native
@@ -54,6 +56,78 @@ def test_equals_the_twin(seed, rows, sparse, dense, labels, top, threads):
     y, y_dense = random_labels(rng, rows, labels)
     z = pifa(y, x, LabelFeatureConfig(top=top), threads)
     assert dense_of(z) == pytest.approx(reference.pifa(y_dense, whole, top), abs=1e-5)
+
+
+@cases(300)
+@given(seed=st.integers(0, 2**32), rows=st.integers(1, 9), labels=st.integers(1, 6), most=st.integers(1, 60))
+def test_without_top_the_entries_stay_bounded(seed, rows, labels, most):
+    rng = np.random.default_rng(seed)
+    x, whole = random_features(rng, rows, 9, 0)
+    y, y_dense = random_labels(rng, rows, labels)
+    member = y.transpose()
+    ptr, idx, val, _ = _core.pifa(*member.parts, *x.parts, 0, most, 2, None)
+    assert Csr(ptr, idx, val, 9).to_scipy().toarray() == pytest.approx(
+        reference.pifa(y_dense, whole, None, most), abs=1e-5
+    )
+    assert len(idx) <= max(most, labels)
+
+
+def unit(*rows: list[float]) -> np.ndarray:
+    a = np.array(rows, float)
+    return a / np.linalg.norm(a, axis=1, keepdims=True)
+
+
+Y = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
+X = np.array([[3, 0], [0, 4], [0, 2]])
+TEXTS = np.array([[0, 0], [0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("pifa", unit([3, 4], [1, 0], [0, 1])),
+        ("cooccurrence", unit([2, 1, 0], [1, 1, 0], [0, 0, 1])),
+        ("both", np.hstack([unit([3, 4], [1, 0], [0, 1]), unit([2, 1, 0], [1, 1, 0], [0, 0, 1])]) / np.sqrt(2)),
+        ("text", unit([3, 4], [0, 1], [1, 0])),  # the first label has no text: its PIFA
+        ("pifa+text", unit([3, 4], [1, 1], [1, 1])),
+    ],
+)
+def test_kinds_by_hand(kind, expected):
+    config = LabelFeatureConfig(kind=kind)
+    z = label_features(as_csr(Y), Features(as_csr(X)), config, texts=as_csr(TEXTS), threads=1)
+    assert dense_of(z) == pytest.approx(expected, abs=1e-6)
+
+
+def test_both_beside_a_dense_block():
+    """The dense columns come last, and all of a row has length 1."""
+    x = Features(as_csr(X), np.array([[1], [0], [2]], np.float32))
+    z = dense_of(label_features(as_csr(Y), x, LabelFeatureConfig(kind="both"), threads=1))
+    left, middle = unit([3, 4, 1], [3, 0, 1], [0, 2, 2]), unit([2, 1, 0], [1, 1, 0], [0, 0, 1])
+    assert z == pytest.approx(np.hstack([left[:, :2], middle, left[:, 2:]]) / np.sqrt(2), abs=1e-6)
+    only = dense_of(label_features(as_csr(Y), Features(dense=x.dense), LabelFeatureConfig(kind="both"), threads=1))
+    assert only == pytest.approx(np.hstack([middle, np.ones((3, 1))]) / np.sqrt(2), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["text", "pifa+text"])
+def test_text_without_texts_is_refused(kind):
+    settings = {"labels.kind": kind, "tfidf.min_df": 1}
+    with pytest.raises(lw.ConfigError, match="--label-texts"):
+        lw.train(["ab cd", "ef gh"], [["x"], ["y"]], settings=settings)
+    with pytest.raises(lw.ConfigError, match="documents of text"):  # features of the user: no vocabulary for words
+        lw.train(X=X, labels=Y, label_texts={"0": "ab"}, settings=settings)
+
+
+def test_texts_decide_where_documents_do_not():
+    """Documents say nothing of who belongs together; the labels' own words do."""
+    texts = [f"same words{i}" for i in range(4)]
+    names = {"a": "red", "b": "blue", "c": "red", "d": "blue"}
+    found = lw.train(
+        [*texts, "red", "blue"],
+        [["a"], ["b"], ["c"], ["d"], [], []],
+        label_texts=names,
+        settings={"labels.kind": "text", "tree.levels": (2,), "tfidf.min_df": 1, "tfidf.words": (1, 1)},
+    ).tree
+    assert sorted(sorted(found.leaves[a:b].tolist()) for a, b in ((0, 2), (2, 4))) == [[0, 2], [1, 3]]
 
 
 def test_threads_do_not_change_a_bit():

@@ -102,6 +102,7 @@ PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_THREADS": lambda n, _: Run(threads=n),
     "MAX_LEVELS": lambda n, _: grow(n + 5, tuple(range(1, n))),
     "MAX_CHILDREN": lambda n, _: grow(n, (1,)),
+    "MAX_TREES": lambda n, _: resolve(settings={"ensemble.trees": n}),
     "MAX_MANIFEST_BYTES": manifest,
     "MAX_CONFIG_BYTES": config_file,
     "MAX_LABEL_BYTES": lambda n, _: check_label("ü" * (n // 2) + "x" * (n % 2)),

@@ -9,11 +9,14 @@ model.save("model/"); model = lw.load("model/")
 from __future__ import annotations
 
 from .api import load, train
+from .averages import EnsembleConfig
 from .data import Dataset, ReadOptions
 from .data import read as read_data
+from .ensemble import Ensemble
 from .errors import ConfigError, DataError, LabelwoodError, MissingExtraError, ModelFileError, StorageError
 from .metrics import Evaluation, MetricsConfig
 from .model import Model
+from .predictor import Predictor
 from .recipes import Recipe, methods
 from .sparse import Csr, Features
 
@@ -23,6 +26,8 @@ __all__ = [
     "Csr",
     "DataError",
     "Dataset",
+    "Ensemble",
+    "EnsembleConfig",
     "Evaluation",
     "Features",
     "LabelwoodError",
@@ -30,6 +35,7 @@ __all__ = [
     "MissingExtraError",
     "Model",
     "ModelFileError",
+    "Predictor",
     "ReadOptions",
     "Recipe",
     "StorageError",

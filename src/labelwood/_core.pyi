@@ -26,6 +26,10 @@ def pair_distances(
     ids: NDArray[int32],
     threads: int,
 ) -> NDArray[float32]: ...
+def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int) -> CsrParts: ...
+def sum_columns(
+    ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
+) -> CsrParts: ...
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],
@@ -37,6 +41,7 @@ def pifa(
     x_cols: int,
     x_dense: NDArray[float32],
     top: int,
+    most: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int64], NDArray[int32], NDArray[float32], NDArray[float32]]: ...
@@ -49,8 +54,9 @@ def split(
     members: NDArray[int32],
     node_ptr: NDArray[int64],
     parts: NDArray[int32],
-    kway: bool,
+    cut: int,
     max_iter: int,
+    sample: int,
     seed: int,
     tree: int,
     threads: int,
@@ -136,6 +142,17 @@ def search_tree(
     start_scores: NDArray[float32] | None,
     exact: bool,
     logs: bool,
+    threads: int,
+    progress: Progress | None,
+) -> tuple[NDArray[int32], NDArray[float32]]: ...
+def merge(
+    ids: list[NDArray[int32]],
+    scores: list[NDArray[float32]],
+    weights: list[float],
+    margins: list[bool],
+    average: int,
+    length: int,
+    keep: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[float32]]: ...

@@ -6,9 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .data import Dataset, Labels, ReadOptions, read_label_texts, with_label_texts
+from .config import with_settings
+from .data import (
+    Dataset,
+    Labels,
+    Parents,
+    ReadOptions,
+    read_label_texts,
+    read_taxonomy,
+    with_label_texts,
+    with_taxonomy,
+)
+from .ensemble import load
 from .errors import ConfigError
-from .model import Model, as_dataset, load
+from .predictor import Predictor, as_dataset
 from .progress import Progress, Silent
 from .recipes import resolve
 from .train import Run
@@ -24,6 +35,7 @@ def train(
     X: object = None,
     relevance: Iterable[Sequence[float]] | None = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
+    taxonomy: Parents | str | Path | None = None,
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
@@ -35,15 +47,17 @@ def train(
     work: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
-) -> Model:
-    """Train a model.
+) -> Predictor:
+    """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
 
     data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
     labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
     X         features instead of text: sparse, dense, or a (sparse, dense) pair
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
     label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
-              in the model for people to read, not used in training
+              in the model for people to read, and used in training if `labels.kind` says so
+    taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it sets
+              `tree.kind = "taxonomy"`, and the model does not need it any more
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
     work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
               with `overwrite=True` it starts over
@@ -55,5 +69,10 @@ def train(
     if label_texts is not None:
         given = read_label_texts(label_texts) if isinstance(label_texts, str | Path) else label_texts
         dataset = with_label_texts(dataset, given)
+    if taxonomy is not None:
+        tree = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
+        dataset = with_taxonomy(dataset, tree)
+    if dataset.taxonomy is not None:
+        recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
     run = Run(threads, progress or Silent(), None if work is None else Path(work), resume, overwrite)
     return run_recipe(dataset, recipe, run)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from typing import Any
@@ -30,6 +30,11 @@ def digest_plain(data: object) -> str:
 def digest_arrays(*arrays: NDArray[Any]) -> str:
     """sha256 over type, shape and content of each array, in order; memory layout and byte order do not matter."""
     return digest_plain([_describe(np.asarray(array)) for array in arrays])
+
+
+def digest_tensors(tensors: Mapping[str, NDArray[Any]]) -> str:
+    """sha256 over names and arrays, in the order of names."""
+    return digest_plain([[name, digest_arrays(tensors[name])] for name in sorted(tensors)])
 
 
 def digest_blocks(chunks: Sequence[Chunk], block: int = limits.DIGEST_BLOCK) -> tuple[str, ...]:

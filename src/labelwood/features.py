@@ -20,7 +20,7 @@ from .config import setting
 from .data.dataset import Texts
 from .errors import ConfigError, DataError, ModelFileError
 from .progress import Tick
-from .sparse import Csr
+from .sparse import Csr, Features, unit_rows
 
 TOKENISER_VERSION: int = _core.TOKENISER_VERSION
 _IDF = ("none", "plain", "smooth")  # positions are the native codes
@@ -73,6 +73,20 @@ class TfidfConfig:
             idf=_IDF.index(self.idf),
             l2=self.norm == "l2",
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class FeaturesConfig:
+    """What is done to the user's own features; those of a text are the business of `TfidfConfig`."""
+
+    norm: str = setting(
+        "l2", "scale each row of the user's own features to length one (l2), or take it as it is (none)",
+        choices=("none", "l2"),
+    )  # fmt: skip
+
+    def scaled(self, x: Features) -> Features:
+        """X as training and search see it."""
+        return unit_rows(x) if self.norm == "l2" else x
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

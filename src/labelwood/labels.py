@@ -1,8 +1,14 @@
-"""Label features Z (L, D) from the label matrix Y (n, L) and features X (n, D).
+"""Label features Z (L, D) from the label matrix Y (n, L) and features X (n, D): what stands for a label in clustering.
 
-PIFA (positive instance feature aggregation): z_l = normalise(sum of x_i over the positives i of l), the plain sum of
-the papers. `weighting="row-l2"` first scales each row of Y to unit length, so that a document with many labels says
-less about each (what the PECOS code does).
+pifa          z_l = normalise(sum of x_i over the positives i of l), the plain sum of the papers (positive instance
+              feature aggregation). `weighting="row-l2"` first scales each row of Y to unit length, so that a document
+              with many labels says less about each (what the PECOS code does)
+cooccurrence  z_l = normalise(row l of YᵀY): the labels it is seen with
+both          the two side by side (Bonsai)
+text          tf-idf of the label's own words in the model's vocabulary; a label without any has its PIFA
+pifa+text     the sum of the two, both of unit length
+
+All are sums of rows by group, so `native/pifa.cpp` makes them all. Rows have unit length.
 """
 
 from __future__ import annotations
@@ -10,32 +16,111 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _core
 from .config import setting
+from .errors import ConfigError
 from .progress import Tick
-from .sparse import Csr, Features
+from .sparse import Csr, Features, pointers
+
+MOST_ENTRIES = 2**28  # of Z, unless `top` is given: 2 GB
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelFeatureConfig:
     """What stands for a label when labels are clustered."""
 
+    kind: str = setting(
+        "pifa",
+        "the features of its documents (pifa), the labels seen with it (cooccurrence), both, the words of its own text "
+        "(text), or pifa+text",
+        choices=("pifa", "cooccurrence", "both", "text", "pifa+text"),
+    )
     weighting: str = setting(
         "sum",
         "positives' features are summed as they are (sum), or after scaling each row of Y to length 1 (row-l2)",
         choices=("sum", "row-l2"),
     )
-    top: int | None = setting(None, "keep only this many largest entries per label, so that Z stays bounded", low=1)
+    top: int | None = setting(
+        None,
+        "keep only this many largest entries per label (default: all, or what keeps Z within 2 GB)",
+        low=1,
+    )
+
+    @property
+    def reads_text(self) -> bool:
+        return self.kind in {"text", "pifa+text"}
+
+
+def label_features(
+    y: Csr,
+    x: Features,
+    config: LabelFeatureConfig,
+    *,
+    texts: Csr | None = None,
+    threads: int,
+    progress: Tick | None = None,
+) -> Features:
+    """Z (L, D) for Y (n, L), X (n, D); `texts` (L, D) are the tf-idf rows of the labels' own words."""
+    if config.reads_text and texts is None:
+        raise ConfigError(
+            f"labels.kind is {config.kind!r}, which needs documents of text and the texts of labels; give them with "
+            "--label-texts FILE or label_texts=, or use labels.kind = 'pifa'."
+        )
+    if config.kind == "cooccurrence":
+        return cooccurrence(y, config, threads, progress)
+    z = pifa(y, x, config, threads, progress)
+    if config.kind == "both":
+        other = cooccurrence(y, config, threads, progress)
+        assert other.sparse is not None
+        right = Csr(other.sparse.indptr, other.sparse.indices + np.int32(z.sparse_cols), other.sparse.data, 0)
+        return _joined(z, right, z.sparse_cols + y.cols, threads)
+    if texts is None or not config.reads_text:
+        return z
+    if config.kind == "text":
+        z = _without(z, texts.counts() > 0)
+    return _joined(z, texts, z.sparse_cols, threads)
 
 
 def pifa(y: Csr, x: Features, config: LabelFeatureConfig, threads: int, progress: Tick | None = None) -> Features:
     """Z (L, D) for Y (n, L), X (n, D); rows of unit length, a label without positives gets a zero row."""
-    yt = binary(y, config.weighting).transpose()
-    y_ptr, y_idx, y_val, n = yt.parts
-    ptr, idx, val, dense = _core.pifa(y_ptr, y_idx, y_val, n, *x.parts, config.top or 0, threads, progress)
+    return sums(binary(y, config.weighting).transpose(), x, threads, config.top or 0, progress)
+
+
+def cooccurrence(y: Csr, config: LabelFeatureConfig, threads: int, progress: Tick | None = None) -> Features:
+    """Rows of YᵀY, normalised (L, L): how often each label is seen with each other, and with itself."""
+    return pifa(y, Features(binary(y)), config, threads, progress)
+
+
+def sums(member: Csr, x: Features, threads: int, top: int = 0, progress: Tick | None = None) -> Features:
+    """normalise(member · X): rows of X summed by group and cut to their `top` largest entries (0: see MOST_ENTRIES)."""
+    y_ptr, y_idx, y_val, n = member.parts
+    ptr, idx, val, dense = _core.pifa(y_ptr, y_idx, y_val, n, *x.parts, top, MOST_ENTRIES, threads, progress)
     sparse = Csr(ptr, idx, val, x.sparse_cols) if x.sparse is not None else None
     return Features(sparse, dense if x.dense is not None else None)
+
+
+def _joined(z: Features, more: Csr, cols: int, threads: int) -> Features:
+    """normalise(z + more), row by row; `more` may have columns of its own, up to `cols`."""
+    own, n = z.sparse, z.rows
+    left = Csr(np.zeros(n + 1, np.int64), more.indices[:0], more.data[:0], 0) if own is None else own
+    stacked = Csr(
+        np.concatenate([left.indptr, left.indptr[-1] + more.indptr[1:]]),
+        np.concatenate([left.indices, more.indices]),
+        np.concatenate([left.data, more.data]),
+        cols,
+    )
+    dense = None if z.dense is None else np.concatenate([z.dense, np.zeros_like(z.dense)])
+    pairs = np.arange(2 * n, dtype=np.int32).reshape(2, n).T.ravel()  # row l is l and n + l of the stack
+    member = Csr(pointers(np.full(n, 2)), pairs, np.ones(2 * n, np.float32), 2 * n)
+    return sums(member, Features(stacked, dense), threads)
+
+
+def _without(z: Features, rows: NDArray[np.bool_]) -> Features:
+    """Z with these rows (L,) empty."""
+    assert z.sparse is not None
+    return Features(z.sparse.keep(np.repeat(~rows, z.sparse.counts())))
 
 
 def binary(y: Csr, weighting: str = "sum") -> Csr:
@@ -43,5 +128,5 @@ def binary(y: Csr, weighting: str = "sum") -> Csr:
     ones = np.ones(y.nnz, np.float32)
     if weighting == "row-l2":
         counts = y.counts()
-        ones = np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts).astype(np.float32)
+        ones = np.repeat((1 / np.sqrt(np.maximum(counts, 1))).astype(np.float32), counts)
     return Csr(y.indptr, y.indices, ones, y.cols)

@@ -11,6 +11,7 @@ MAX_VALUE: Final = 10**15  # absolute value of a matrix entry or relevance: squa
 MAX_THREADS: Final = 1024  # asked for by one call
 MAX_LEVELS: Final = 64  # depth of a label tree
 MAX_CHILDREN: Final = 2**16  # children of one tree node: chunk-local columns are u16
+MAX_TREES: Final = 256  # members of one ensemble
 MAX_MANIFEST_BYTES: Final = 16 * 2**20  # labelwood.json of a model folder
 MAX_CONFIG_BYTES: Final = 2**20  # one TOML config
 MAX_LABEL_BYTES: Final = 4096  # one label name, UTF-8

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from . import limits
+from .averages import EnsembleConfig
 from .config import from_dict, merge, read_toml, section, setting, with_settings
 from .errors import ConfigError, nearest
-from .features import TfidfConfig
+from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig, SearchConfig
 from .shortlist import ShortlistConfig
@@ -29,12 +30,14 @@ class Recipe:
     method: str
     seed: int = setting(0, "every random choice follows from this", low=0, high=limits.MAX_SEED)
     tfidf: TfidfConfig = section(TfidfConfig, "text to sparse features")
+    features: FeaturesConfig = section(FeaturesConfig, "the user's own features")
     labels: LabelFeatureConfig = section(LabelFeatureConfig, "label features for clustering")
     tree: TreeConfig = section(TreeConfig, "the label tree")
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
     linear: LinearConfig = section(LinearConfig, "the linear classifiers")
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
     tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
+    ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +60,67 @@ METHODS: dict[str, Method] = {
         presets={
             "default": {},
             "fast": {"tree.branch": 32, "search.beam": 5},
+            "ensemble": {"ensemble.trees": 3},  # the paper's results: three trees, mean of their scores
             "tail": {"tail.alpha": 0.6, "tail.beta": 0.5},  # nearness to a label's documents counts, rare labels more
         },
+    ),
+    "parabel": Method(
+        recipe=Recipe(
+            "parabel",
+            tree=TreeConfig(branch=2),  # a perfect binary tree, every level kept
+            linear=LinearConfig(max_iter=20),
+            search=SearchConfig(combiner="l2-hinge"),  # log p = -max(0, 1-m)², summed down the path
+            ensemble=EnsembleConfig(trees=3),
+        ),
+        summary="three balanced binary label trees, squared-hinge probabilities along each path, mean over the trees",
+        paper="Parabel: Partitioned Label Trees for Extreme Classification (Prabhu et al., 2018)",
+        good_at="the classic baseline of label trees; steadier than one tree at three times its cost",
+        presets={"default": {}, "one-tree": {"ensemble.trees": 1}},
+    ),
+    "bonsai": Method(
+        recipe=Recipe(
+            "bonsai",
+            tree=TreeConfig(kind="unbalanced", branch=100, depth=2),
+            linear=LinearConfig(max_iter=20),
+            search=SearchConfig(combiner="l2-hinge", discount=0.98),  # log p = -max(0, 1-m)² + 0.98 log p of the parent
+            ensemble=EnsembleConfig(trees=3),
+        ),
+        summary="three shallow trees of unequal clusters, squared-hinge probabilities along each path, mean over trees",
+        paper="Bonsai: Diverse and Shallow Trees for Extreme Multi-label Classification (Khandagale et al., 2020)",
+        good_at="rare labels: clusters as large as they are, and few levels at which a search can go wrong",
+        presets={
+            "default": {},
+            "large": {"tree.depth": 3},  # the paper's depth from some hundred thousand labels on
+            "one-tree": {"ensemble.trees": 1},
+        },
+    ),
+    "plt": Method(
+        recipe=Recipe(
+            "plt",
+            tree=TreeConfig(branch=2),
+            linear=LinearConfig(loss="logistic", cp=10.0, cn=10.0),
+            search=SearchConfig(combiner="sigmoid"),
+        ),
+        summary="a probabilistic label tree: logistic classifiers, a label's probability is the product down its path",
+        paper="Probabilistic Label Trees for Extreme Multi-Label Classification (Jasinska-Kobus et al., 2020)",
+        good_at="scores that can be read as probabilities",
+        presets={
+            "default": {},
+            "exact": {"search.kind": "exact"},  # the best labels for certain, not only those of a beam
+            "ensemble": {"ensemble.trees": 3},
+        },
+    ),
+    "dismec": Method(
+        recipe=Recipe(
+            "dismec",
+            tree=TreeConfig(kind="flat"),
+            linear=LinearConfig(threshold=0.01),
+            search=SearchConfig(combiner="noop"),
+        ),
+        summary="no tree: one classifier for each label against all documents; small weights are dropped",
+        paper="DiSMEC: Distributed Sparse Machines for Extreme Multi-label Classification (Babbar, Schölkopf, 2017)",
+        good_at="the best linear accuracy where every label can see every document: up to some ten thousand labels",
+        presets={"default": {}},
     ),
 }
 

@@ -78,9 +78,7 @@ class Csr:
 
     def transpose(self) -> Csr:
         """(cols, rows), entries of a row in ascending order."""
-        indptr = pointers(np.bincount(self.indices, minlength=self.cols))
-        order = np.argsort(self.indices, kind="stable")
-        return Csr(indptr, self.row_of().astype(np.int32)[order], self.data[order], self.rows)
+        return Csr(*_core.transpose(*self.parts), self.rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,6 +124,21 @@ class Features:
             None if self.sparse is None else self.sparse.take(rows),
             None if self.dense is None else np.ascontiguousarray(self.dense[rows]),
         )
+
+
+def unit_rows(x: Features) -> Features:
+    """Every row of [sparse ; dense] scaled to length one; a row of zeros stays."""
+    squares = np.zeros(x.rows)
+    if x.sparse is not None:
+        squares += np.bincount(x.sparse.row_of(), x.sparse.data.astype(np.float64) ** 2, x.rows)
+    if x.dense is not None:
+        squares += np.square(x.dense, dtype=np.float64).sum(axis=1)
+    scale = 1 / np.sqrt(np.where(squares > 0, squares, 1))
+    sparse, dense = x.sparse, x.dense
+    if sparse is not None:
+        values = (sparse.data * np.repeat(scale, sparse.counts())).astype(np.float32)
+        sparse = Csr(sparse.indptr, sparse.indices, values, sparse.cols)
+    return Features(sparse, None if dense is None else (dense * scale[:, None]).astype(np.float32))
 
 
 def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

@@ -86,8 +86,9 @@ def centroid_tensors(mu: Features) -> dict[str, NDArray[Any]]:
     return {"indptr": indptr, "indices": indices, "data": data, "dense": dense}
 
 
-def centroids_from(tensors: Mapping[str, NDArray[Any]], labels: int, sparse_cols: int, dense_cols: int) -> Features:
-    """The inverse of `centroid_tensors`, checked: native code reads nothing unchecked."""
+def centroids_from(tensors: Mapping[str, NDArray[Any]], shape: tuple[int, int, int]) -> Features:
+    """The inverse of `centroid_tensors` for (labels, sparse, dense columns); native code reads nothing unchecked."""
+    labels, sparse_cols, dense_cols = shape
     kinds = {"indptr": np.int64, "indices": np.int32, "data": np.float32, "dense": np.float32}
     for name, kind in kinds.items():
         if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != 1 + (name == "dense"):

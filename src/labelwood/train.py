@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .config import at, check_levels, to_dict
-from .data import Dataset
+from .data import Dataset, Texts
+from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import binary, pifa
+from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
+from .predictor import Predictor
 from .progress import Progress, Silent
 from .recipes import Recipe
 from .shortlist import all_rows, from_ids, union
@@ -65,13 +68,13 @@ class Problem:
         return np.flatnonzero(self.counts).astype(np.int32)
 
 
-def train(data: Dataset, recipe: Recipe, run: Run) -> Model:
+def train(data: Dataset, recipe: Recipe, run: Run) -> Predictor:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
     with Workspace(run.work) as space:
         return _train(data, recipe, run, space)
 
 
-def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Model:
+def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Predictor:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
     with Workspace(run.work) as space:
         model = _train(data, recipe, run, space)
@@ -87,7 +90,17 @@ def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
     return {"recipe": to_dict(recipe), "data": data_key}
 
 
-def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Model:
+def identity_of(model: Predictor) -> dict[str, Any]:
+    """The run that a model came from; nothing if its members were not trained together."""
+    recipe, recipes = model.recipe, [member.recipe for member in model.members]
+    config = getattr(model, "config", recipe.ensemble)
+    if any(other != recipe for other in recipes) or len(recipes) != recipe.ensemble.trees or config != recipe.ensemble:
+        return {}
+    return identity(recipe, model.data_key)
+
+
+def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predictor:
+    recipe.ensemble.shares()  # refuses weights that do not fit before any work
     problem = prepare(data)
     _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
@@ -131,6 +144,11 @@ def prepare(data: Dataset) -> Problem:
         raise DataError(
             f"there are {len(data.names)} labels but {len(data.label_texts)} label texts; give all or none."
         )
+    if data.taxonomy is not None and len(data.taxonomy.inside) != len(data.names):
+        raise DataError(
+            f"there are {len(data.names)} labels but the taxonomy is over {len(data.taxonomy.inside)}; "
+            "lay it over the data with with_taxonomy."
+        )
     y = _positive(checked(data.labels, "labels"))
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
@@ -145,6 +163,8 @@ def _data_key(data: Dataset, y: Csr) -> str:
         arrays += [data.texts.arena, data.texts.offsets]
     if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
+    if data.taxonomy is not None:
+        arrays += [data.taxonomy.inside, data.taxonomy.child, data.taxonomy.parent]
     return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
 
 
@@ -157,6 +177,37 @@ def _positive(y: Csr) -> Csr:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class _Grown:
+    """A label tree of the run: its number from 0, its name for people, and the key of its stage."""
+
+    number: int
+    name: str
+    tree: Tree
+    key: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Level:
+    """A trained level and the key of its stage."""
+
+    level: LinearLevel
+    key: str
+
+
+def shared_levels(tree: Tree, first: Tree, levels: list[_Level]) -> list[_Level]:
+    """The upper levels of the first tree that have the same clusters here: they are trained once for both."""
+    labels = 1 + int(max(tree.leaves.max(), first.leaves.max()))
+    for t in range(min(tree.depth, len(levels))):
+        if not np.array_equal(tree.labels_to_nodes(t, labels), first.labels_to_nodes(t, labels)):
+            return levels[:t]
+    return levels[: tree.depth]
+
+
+def _of(what: str, number: int, count: int) -> str:
+    return what if count == 1 else f"{what} {number + 1} of {count}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Trainer:
     """The stages of one run, in order."""
 
@@ -166,10 +217,23 @@ class _Trainer:
     run: Run
     space: Workspace
 
-    def train(self) -> Model:
+    def train(self) -> Predictor:
         tfidf, x, x_key = self.features()
-        tree, tree_key = self.tree(x, x_key)
-        check_levels(self.recipe, tree.depth)
+        trees = self.trees(x, x_key, tfidf)
+        for grown in trees:
+            check_levels(self.recipe, grown.tree.depth)
+        mu = self.centroids(x, x_key)
+        members: list[Model] = []
+        first: list[_Level] = []
+        for grown in trees:
+            levels = self.levels(x, grown, shared_levels(grown.tree, trees[0].tree, first))
+            first = first or levels
+            members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
+        return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
+
+    def model(
+        self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
+    ) -> Model:
         return Model(
             recipe=self.recipe,
             labels=self.problem.names,
@@ -179,16 +243,17 @@ class _Trainer:
             sparse_cols=x.sparse_cols,
             dense_cols=x.dense_cols,
             tree=tree,
-            levels=self.levels(x, tree, tree_key),
+            levels=levels,
             data_key=self.problem.data_key,
             label_texts=self.data.label_texts,
-            centroids=self.centroids(x, x_key),
+            centroids=mu,
         )
 
     def features(self) -> tuple[Tfidf | None, Features, str]:
         """X: the user's own, or tf-idf fitted in one pass over the text."""
         if self.data.features is not None:
-            return None, self.data.features, self.problem.data_key
+            key = digest_plain({"data": self.problem.data_key, "features": to_dict(self.recipe.features)})
+            return None, self.recipe.features.scaled(self.data.features), key
         texts, config = self.data.texts, self.recipe.tfidf
         if texts is None:
             raise DataError("the data has neither texts nor features.")
@@ -204,57 +269,80 @@ class _Trainer:
         tfidf = Tfidf.from_tensors(config, state)
         return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
 
-    def tree(self, x: Features, x_key: str) -> tuple[Tree, str]:
-        """Label features, then clusters of the labels that have positives."""
-        recipe, run, y = self.recipe, self.run, self.problem.y
+    def trees(self, x: Features, x_key: str, tfidf: Tfidf | None) -> list[_Grown]:
+        """Clusters of the labels that have positives, once for each tree; they share the label features."""
+        count = self.recipe.ensemble.trees
+        features = cache(lambda: None if self.recipe.tree.kind == "flat" else self.label_features(x, tfidf))
+        return [self.tree(features, x_key, number, _of("tree", number, count)) for number in range(count)]
+
+    def tree(self, features: Callable[[], Features | None], x_key: str, number: int, name: str) -> _Grown:
+        recipe, seen, data = self.recipe, self.problem.seen, self.data
 
         def make() -> dict[str, NDArray[Any]]:
-            rank = np.cumsum(self.problem.counts > 0) - 1  # labels with positives, numbered without gaps
-            seen = Csr(y.indptr, rank[y.indices].astype(np.int32), y.data, len(self.problem.seen))
-            with run.progress.stage("label features", seen.cols, "labels") as tick:
-                z = pifa(seen, x, recipe.labels, run.workers, tick)
-            with run.progress.stage("label tree", seen.cols, "labels") as tick:
+            z = features()
+            with self.run.progress.stage(f"label {name}", len(seen), "labels") as tick:
                 return build(
-                    z, self.problem.seen, recipe.tree, recipe.seed, threads=run.workers, progress=tick
-                ).tensors()
+                    z, seen, recipe.tree, recipe.seed, number,
+                    taxonomy=data.taxonomy, threads=self.run.workers, progress=tick,
+                ).tensors()  # fmt: skip
 
         inputs = {
             "data": self.problem.data_key,
             "features": x_key,
             "labels": to_dict(recipe.labels),
             "tree": to_dict(recipe.tree),
+            "number": number,
             "seed": recipe.seed,
         }
+        if recipe.labels.reads_text:
+            inputs["label_texts"] = digest_plain(list(data.label_texts))
         stage = self.space.stage("tree", inputs, make)
-        return Tree.from_tensors(dict(stage.tensors), y.cols), stage.key
+        return _Grown(number, name, Tree.from_tensors(dict(stage.tensors), self.problem.y.cols), stage.key)
 
-    def levels(self, x: Features, tree: Tree, tree_key: str) -> list[LinearLevel]:
+    def label_features(self, x: Features, tfidf: Tfidf | None) -> Features:
+        """Z: a row for each label that has positives."""
+        y, seen = self.problem.y, self.problem.seen
+        rank = (np.cumsum(self.problem.counts > 0) - 1).astype(np.int32)  # those labels, numbered without gaps
+        texts = None
+        if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
+            words = Texts.from_strings([self.data.label_texts[label] for label in seen])
+            texts = tfidf.transform(words, threads=self.run.workers)
+        with self.run.progress.stage("label features", len(seen), "labels") as tick:
+            return label_features(
+                Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,
+                texts=texts, threads=self.run.workers, progress=tick,
+            )  # fmt: skip
+
+    def levels(self, x: Features, grown: _Grown, shared: list[_Level]) -> list[_Level]:
         """The classifiers, level by level: the negatives of one come from the predictions of those above."""
-        recipe, key = self.recipe, tree_key
-        levels: list[LinearLevel] = []
-        for t in range(tree.depth):
+        recipe, tree = self.recipe, grown.tree
+        levels = list(shared)
+        for t in range(len(shared), tree.depth):
             inputs = {
-                "above": key,
+                "above": levels[-1].key if levels else None,
+                "tree": grown.key,
                 "level": t,
                 "linear": to_dict(recipe.linear),
-                "tail": to_dict(recipe.tail),
+                "propensity": [recipe.tail.propensity, recipe.tail.a, recipe.tail.b],
                 "shortlist": to_dict(recipe.shortlist),
                 "search": to_dict(recipe.search),
                 "seed": recipe.seed,
             }
-            stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, tree, levels))
-            key = stage.key
-            levels.append(LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols))
+            above = [level.level for level in levels]
+            stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, grown, above))
+            made = LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols)
+            levels.append(_Level(made, stage.key))
         return levels
 
-    def level(self, x: Features, tree: Tree, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
+    def level(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
         """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""
-        t, linear, y = len(above), self.recipe.linear, self.problem.y
-        m = self.shortlist(x, tree, above)
+        t, linear, y, tree = len(above), self.recipe.linear, self.problem.y, grown.tree
+        m = self.shortlist(x, grown, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
         costs, negative = self.weighted(costs, t, tree.depth)
-        with self.run.progress.stage(f"level {t + 1} of {tree.depth}", tree.size(t), "blocks") as tick:
-            place = Place(t, tree.depth, self.recipe.seed)
+        name = self.named(grown, f"level {t + 1} of {tree.depth}")
+        with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
+            place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
                 x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
                 progress=tick,
@@ -280,11 +368,15 @@ class _Trainer:
 
         inputs = {"data": self.problem.data_key, "features": x_key, "centroid": tail.centroid}
         stage = self.space.stage("centroids", inputs, make)
-        return centroids_from(stage.tensors, y.cols, x.sparse_cols, x.dense_cols)
+        return centroids_from(stage.tensors, (y.cols, x.sparse_cols, x.dense_cols))
 
-    def shortlist(self, x: Features, tree: Tree, above: list[LinearLevel]) -> Csr:
+    def named(self, grown: _Grown, stage: str) -> str:
+        """A stage of one tree, as people are shown it."""
+        return stage if self.recipe.ensemble.trees == 1 else f"{grown.name}, {stage}"
+
+    def shortlist(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> Csr:
         """M (n, K_{t-1}) of the next level."""
-        t, config = len(above), self.recipe.shortlist
+        t, config, tree = len(above), self.recipe.shortlist, grown.tree
         if t == 0:
             return all_rows(x.rows)
         source = at(config.source, t, tree.depth, "shortlist.source")
@@ -292,7 +384,7 @@ class _Trainer:
         if source == "teacher":
             return teacher
         width = min(at(config.width, t, tree.depth, "shortlist.width"), tree.size(t - 1))
-        with self.run.progress.stage(f"negatives for level {t + 1}", x.rows, "docs") as tick:
+        with self.run.progress.stage(self.named(grown, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
             found = Search(self.recipe.search, tree.depth, width)
             ids, _ = search(x, above, found, threads=self.run.workers, progress=tick)
         predicted = from_ids(ids, tree.size(t - 1))

@@ -3,10 +3,13 @@
 A tree is child pointers per level plus one permutation of labels, so the children of a node are always contiguous:
 nodes of level t are numbered so that node p of level t-1 owns [ptr[p], ptr[p+1]). Level 0 is a single root.
 
-Built by balanced spherical k-means over label features. `sizes` decides the shape first: either given
-("16-256-3956"), or from `branch` and `leaf` as the perfect binary tree of depth ceil(log2(L / leaf)) of which every
-log2(branch)-th level is kept, counted from the leaves, until at most `min_codes` nodes remain.
-Labels without positives are not in the tree.
+Four kinds of tree, all over the labels that have positives:
+balanced    spherical k-means into parts of equal size. The sizes of the levels come first: either given
+            ("16-256-3956"), or from `branch` and `leaf` as the perfect binary tree of depth ceil(log2(L / leaf))
+            of which every log2(branch)-th level is kept, counted from the leaves, down to at most `min_codes` nodes
+unbalanced  spherical k-means with `branch` centres (Bonsai): clusters are as large as they are
+flat        one level, the labels: one-vs-all
+taxonomy    the user's own nodes (taxonomy.py)
 """
 
 from __future__ import annotations
@@ -20,17 +23,31 @@ from numpy.typing import NDArray
 
 from . import _core, limits
 from .config import setting
+from .cuts import Cutter, Nesting
 from .errors import ConfigError, ModelFileError
 from .progress import Tick
 from .sparse import Csr, Features, pointers
+from .taxonomy import Taxonomy, nest
+from .threads import available
 
 
 @dataclasses.dataclass(frozen=True)
 class TreeConfig:
     """The shape of the tree and how its nodes are cut."""
 
+    kind: str = setting(
+        "balanced",
+        "k-means into equal parts (balanced) or into parts as large as they are (unbalanced), the labels alone (flat), "
+        "or the user's own tree (taxonomy)",
+        choices=("balanced", "unbalanced", "flat", "taxonomy"),
+    )
     branch: int = setting(16, "children of an inner node", low=2, high=limits.MAX_CHILDREN)
-    leaf: int = setting(100, "at most this many labels under a last inner node", low=1, high=limits.MAX_CHILDREN)
+    leaf: int = setting(
+        100,
+        "at most this many labels under a last inner node; unbalanced: nodes of up to this many labels are not cut",
+        low=1,
+        high=limits.MAX_CHILDREN,
+    )
     min_codes: int | None = setting(None, "stop merging levels at this many top nodes (default: branch)", low=1)
     levels: tuple[int, ...] | None = setting(
         None,
@@ -43,6 +60,19 @@ class TreeConfig:
         choices=("bisect", "kway"),
     )
     max_iter: int = setting(20, "k-means iterations per cut", low=1, high=10_000)
+    depth: int = setting(3, "levels of an unbalanced tree, the last being the labels", low=1, high=limits.MAX_LEVELS)
+    sample: int = setting(
+        100, "labels per centre that the centres of an unbalanced tree are fitted on, before all labels join", low=1
+    )
+    shared: int = setting(0, "upper levels that all trees of an ensemble have in common", low=0)
+    parent: str = setting(
+        "nearest",
+        "where a taxonomy gives several parents: the one with the most similar labels (nearest) or the first one named",
+        choices=("nearest", "first"),
+    )
+    widest: int | None = setting(
+        None, "group the children of a taxonomy's node by balanced k-means where there are more than this many", low=2
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,35 +163,75 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
 
 
 def build(
-    z: Features,
+    z: Features | None,
     labels: NDArray[np.int32],
     config: TreeConfig,
     seed: int,
     tree: int = 0,
     *,
+    taxonomy: Taxonomy | None = None,
     threads: int,
     progress: Tick | None = None,
 ) -> Tree:
-    """Cluster the labels: row i of Z stands for labels[i]. `tree` numbers the trees of an ensemble."""
-    sizes = level_sizes(len(labels), config)
+    """The tree over `labels`: row i of Z stands for labels[i] (a flat tree needs none).
+
+    `tree` numbers the trees of an ensemble; the first `config.shared` levels are those of tree 0.
+    """
+    if config.kind == "flat" or z is None:
+        return _checked(Tree((np.array([0, len(labels)]),), labels))
+    cutter = Cutter(z, seed, tree, config.shared, config.max_iter, config.sample, threads, progress)
+    if config.kind == "taxonomy":
+        if taxonomy is None:
+            raise ConfigError(
+                "tree.kind is 'taxonomy', but there is none; give a file of children and their parents with "
+                "--taxonomy FILE or taxonomy=, or choose another kind."
+            )
+        child_ptrs, order = nest(taxonomy, labels, cutter, nearest=config.parent == "nearest", widest=config.widest)
+    elif config.kind == "unbalanced":
+        child_ptrs, order = _unbalanced(cutter, len(labels), config)
+    else:
+        child_ptrs, order = _balanced(cutter, len(labels), config)
+    return _checked(Tree(tuple(child_ptrs), labels[order]))
+
+
+def _checked(tree: Tree) -> Tree:
+    if tree.depth > limits.MAX_LEVELS:
+        raise ConfigError(f"the tree would have {tree.depth} levels; at most {limits.MAX_LEVELS} are allowed.")
+    widest = max(int(np.diff(ptr).max()) for ptr in tree.child_ptrs)
+    if widest > limits.MAX_CHILDREN:
+        raise ConfigError(
+            f"a tree node would have {widest} children; at most {limits.MAX_CHILDREN} are allowed: "
+            "lower tree.leaf or tree.branch, or set tree.widest for a taxonomy."
+        )
+    return tree
+
+
+def _balanced(cutter: Cutter, labels: int, config: TreeConfig) -> Nesting:
+    sizes = level_sizes(labels, config)
     if len(sizes) > limits.MAX_LEVELS:
         raise ConfigError(f"the tree would have {len(sizes)} levels; at most {limits.MAX_LEVELS} are allowed.")
-    members = np.arange(len(labels), dtype=np.int32)
-    node_ptr = np.array([0, len(labels)], np.int64)  # nodes of the current level as ranges of members
+    order, ptr = np.arange(labels, dtype=np.int32), np.array([0, labels])  # nodes of the level as ranges of labels
     child_ptrs: list[NDArray[np.int64]] = []
-    for size in sizes[:-1]:
-        parts = _shares(np.diff(node_ptr), size)
-        members, node_ptr = _core.split(
-            *z.parts, members, node_ptr, parts, config.split == "kway", config.max_iter, seed, tree, threads, progress
-        )
+    for t, size in enumerate(sizes[:-1]):
+        parts = _shares(np.diff(ptr), size)
+        order, ptr = cutter.cut(order, ptr, parts, config.split, t)
         child_ptrs.append(pointers(parts))
-    child_ptrs.append(node_ptr)
-    if max(int(np.diff(p).max()) for p in child_ptrs) > limits.MAX_CHILDREN:
-        raise ConfigError(
-            f"a tree node would have {max(int(np.diff(p).max()) for p in child_ptrs)} children; at most "
-            f"{limits.MAX_CHILDREN} are allowed: lower tree.leaf or tree.branch."
-        )
-    return Tree(tuple(child_ptrs), labels[members])
+    return [*child_ptrs, ptr], order
+
+
+def _unbalanced(cutter: Cutter, labels: int, config: TreeConfig) -> Nesting:
+    """Bonsai: nodes of few labels are not cut; down to the last level they are their own and only child."""
+    order, ptr = np.arange(labels, dtype=np.int32), np.array([0, labels])
+    child_ptrs: list[NDArray[np.int64]] = []
+    for t in range(config.depth - 1):
+        widths = np.diff(ptr)
+        parts = np.where(widths > config.leaf, np.minimum(widths, config.branch), 1).astype(np.int32)
+        order, cuts = cutter.cut(order, ptr, parts, "uneven", t)
+        if len(cuts) == len(ptr):  # nothing was cut, nor would be further down
+            break
+        child_ptrs.append(np.searchsorted(cuts, ptr))
+        ptr = cuts
+    return [*child_ptrs, ptr], order
 
 
 def _shares(widths: NDArray[np.int64], total: int) -> NDArray[np.int32]:
@@ -181,15 +251,5 @@ def _shares(widths: NDArray[np.int64], total: int) -> NDArray[np.int32]:
 
 def up(y: Csr, tree: Tree, level: int) -> Csr:
     """Y·C: the labels (n, L) summed over the clusters of `level` (n, K_t), eq. 5-6; columns sorted."""
-    node = tree.labels_to_nodes(level, y.cols)
-    rows, columns = y.row_of(), node[y.indices]
-    inside = columns >= 0
-    rows, columns, values = rows[inside], columns[inside], y.data[inside]
-    order = np.lexsort((columns, rows))
-    rows, columns, values = rows[order], columns[order], values[order]
-    first = np.ones(len(rows), bool)
-    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    starts = np.flatnonzero(first)
-    sums = np.add.reduceat(values, starts) if len(starts) else values
-    indptr = pointers(np.bincount(rows[starts], minlength=y.rows))
-    return Csr(indptr, columns[starts].astype(np.int32), sums.astype(np.float32), tree.size(level))
+    group = tree.labels_to_nodes(level, y.cols)
+    return Csr(*_core.sum_columns(y.indptr, y.indices, y.data, group, available()), tree.size(level))

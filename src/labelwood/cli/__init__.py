@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import LabelwoodError
-from . import evaluate, inspect, predict, quickstart, train
+from . import ensemble, evaluate, inspect, predict, quickstart, train
 from .show import Stopped, complain
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ for command in (
     train.train,
     predict.predict,
     evaluate.evaluate,
+    ensemble.ensemble,
     inspect.inspect,
     inspect.verify,
     inspect.methods,

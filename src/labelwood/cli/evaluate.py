@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ..data import ReadOptions, stream
+from ..ensemble import load
 from ..metrics import MetricsConfig
-from ..model import load
 from ..progress import Terminal
 from . import show
 from .files import Tally, check_target, name_of, write

@@ -8,8 +8,10 @@ import typer
 
 from .. import store
 from ..config import describe
+from ..ensemble import Ensemble, load
 from ..errors import counted
-from ..model import Model, load
+from ..model import Model
+from ..predictor import Predictor
 from ..recipes import METHODS, Method, Recipe, method
 from . import show
 from .options import ModelFolder
@@ -21,7 +23,7 @@ def inspect(model: ModelFolder) -> None:
     Recipe, labels, tree, weights by level, files.
     """
     loaded, manifest = load(model), store.describe(model)
-    show.heading(f"{model}: {loaded.recipe.method}", first=True)
+    show.heading(f"{model}: {loaded.method}", first=True)
     unseen = int((loaded.counts == 0).sum())
     show.table(
         [
@@ -33,25 +35,35 @@ def inspect(model: ModelFolder) -> None:
             *([("label texts", f"for {sum(map(bool, loaded.label_texts)):,} labels")] if loaded.label_texts else []),
             ("features", _features(loaded)),
             ("seed", str(loaded.recipe.seed)),
+            *_average(loaded),
             ("size", f"{show.size(manifest.bytes)} in {counted(len(manifest.files), 'file')}"),
             ("format", f"schema {manifest.schema}"),
         ]
     )
-    show.say("")
-    show.table(
-        [
-            (str(t + 1), f"{loaded.tree.size(t):,}", f"{level.nonzeros:,}")
-            for t, level in enumerate(loaded.levels)
-        ],
-        ("level", "nodes", "non-zero weights"),
-        right=[0, 1, 2],
-    )  # fmt: skip
+    for number, member in enumerate(loaded.members, 1):
+        show.say("")
+        if isinstance(loaded, Ensemble):
+            show.say(f"tree {number}: {member.recipe.method}, weight {loaded.config.shares()[number - 1]:.3g}")
+        rows = ((str(t + 1), f"{member.tree.size(t):,}", f"{w.nonzeros:,}") for t, w in enumerate(member.levels))
+        show.table(rows, ("level", "nodes", "non-zero weights"), right=[0, 1, 2])
     show.say("")
     show.table([(e.name, f"{e.bytes:,}") for e in manifest.files.values()], ("file", "bytes"), right=[1])
-    _changed(loaded.recipe)
+    for recipe in {member.recipe.method: member.recipe for member in loaded.members}.values():
+        _changed(recipe)
 
 
-def _features(model: Model) -> str:
+def _average(model: Predictor) -> list[tuple[str, str]]:
+    if not isinstance(model, Ensemble):
+        return []
+    return [("average", f"{model.config.average} of {counted(model.config.trees, 'tree')}")]
+
+
+def _features(model: Predictor) -> str:
+    """Of every member, each kind once."""
+    return "; ".join(dict.fromkeys(_features_of(member) for member in model.members))
+
+
+def _features_of(model: Model) -> str:
     if model.tfidf is not None:
         return f"text, {model.sparse_cols:,} terms"
     return f"the user's own: {model.sparse_cols:,} sparse and {model.dense_cols:,} dense columns"
@@ -75,7 +87,7 @@ def verify(model: ModelFolder) -> None:
     """
     loaded, manifest = load(model), store.describe(model)
     labels, files = counted(len(loaded.labels), "label"), counted(len(manifest.files), "file")
-    show.say(f"{model} is sound: {loaded.recipe.method}, {labels}, {files}, {show.size(manifest.bytes)} verified")
+    show.say(f"{model} is sound: {loaded.method}, {labels}, {files}, {show.size(manifest.bytes)} verified")
 
 
 def methods(

@@ -34,6 +34,7 @@ DATA_FLAGS = {
     "on_bad": "--on-bad",
     "split": "--split",
 }
+ENSEMBLE_FLAGS = {"average": "--average", "weights": "--weights", "candidates": "--candidates"}
 METRIC_FLAGS = {
     "ks": "--ks",
     "unseen": "--unseen",
@@ -121,7 +122,7 @@ def _metavar(base: object, name: str) -> str:
     if field.metadata.get("choices"):
         return "|".join(field.metadata["choices"])
     kinds = _kinds(type(base), name)
-    if any(typing.get_origin(kind) is tuple and int in typing.get_args(kind) for kind in kinds):
+    if any(typing.get_origin(kind) is tuple and {int, float} & set(typing.get_args(kind)) for kind in kinds):
         return "N,N,…"
     return "TEXT" if _holds_text(type(base), name) else "N"
 

@@ -13,7 +13,8 @@ import typer
 
 from .. import limits
 from ..data import Dataset, ReadOptions, from_lists, stream
-from ..model import Model, load
+from ..ensemble import load
+from ..predictor import Predictor
 from ..progress import Progress, Silent, Terminal
 from . import show
 from .files import Tally, check_target, name_of, write
@@ -64,7 +65,7 @@ def predict(
     show.bad_lines(name_of(source), tally.report)
 
 
-def _lines(model: Model, blocks: Iterable[Dataset], k: int, threads: int) -> Iterator[bytes]:
+def _lines(model: Predictor, blocks: Iterable[Dataset], k: int, threads: int) -> Iterator[bytes]:
     row, texts = 0, dict(zip(model.labels, model.label_texts, strict=False))
     for block in blocks:
         ids, scores = model.predict_data(block, k=k, threads=threads)

@@ -15,7 +15,7 @@ import typer
 from .. import store
 from ..data import Dataset, read
 from ..errors import ConfigError
-from ..model import Model
+from ..predictor import Predictor
 from ..progress import Terminal
 from ..quickstart import quickstart_path
 from ..recipes import resolve
@@ -58,7 +58,7 @@ def _refuse_foreign(folder: Path, training: Dataset) -> None:
         raise ConfigError(f"the model in {folder} is not from quickstart; choose another folder with --model.")
 
 
-def _examples(model: Model, data: Dataset) -> None:
+def _examples(model: Predictor, data: Dataset) -> None:
     """A few documents with about as many labels as are shown, spread over the set."""
     assert data.texts is not None
     assert data.labels is not None

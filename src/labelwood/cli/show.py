@@ -147,6 +147,14 @@ def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:
         say(f"  {'; '.join(odd)}")
 
 
+def taxonomy(name: str, data: Dataset) -> None:
+    """How a taxonomy fits the labels of the data."""
+    assert data.taxonomy is not None
+    inside = int(data.taxonomy.inside.sum())
+    nodes = data.taxonomy.nodes - (len(data.names) - inside)
+    say(f"{name}: a taxonomy of {counted(nodes, 'node')}, {inside:,} of {counted(len(data.names), 'label')} in it")
+
+
 def bad_lines(name: str, report: ReadReport) -> None:
     """What --on-bad skip or replace did, on stderr; nothing if all was well."""
     if report.skipped:

@@ -10,12 +10,14 @@ from typing import Annotated
 import typer
 
 from .. import limits, store
-from ..data import Dataset, ReadOptions, read_label_texts, with_label_texts
+from ..config import with_settings
+from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
+from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
-from ..model import Model, load
+from ..predictor import Predictor
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
-from ..train import Run, identity, prepare, train_into
+from ..train import Run, identity, identity_of, prepare, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import load_data, name_of
@@ -46,6 +48,14 @@ def train(
         Path | None,
         typer.Option("--label-texts", metavar="FILE", help="Texts of labels (JSON, CSV, TSV), shown by `predict`."),
     ] = None,
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            "--taxonomy",
+            metavar="FILE",
+            help="Your own label tree, child and parent (TSV, CSV, JSON); see docs/data.md.",
+        ),
+    ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -60,9 +70,12 @@ def train(
     if resume and overwrite:
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []), seed=seed)
+    if taxonomy is not None:
+        recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
     run = Run(threads, Terminal(), work_folder(model), resume, overwrite)
     _check_free(model, run)
     texts = None if label_texts is None else read_label_texts(label_texts)
+    parents = None if taxonomy is None else read_taxonomy(taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
@@ -71,6 +84,9 @@ def train(
     if texts is not None:
         training = with_label_texts(training, texts)
         show.label_texts(name_of(str(label_texts)), texts, training)
+    if parents is not None:
+        training = with_taxonomy(training, parents)
+        show.taxonomy(name_of(str(taxonomy)), training)
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
@@ -104,13 +120,13 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
         return False
     now = identity(recipe, prepare(data).data_key)
     try:
-        meta = store.verify(model).meta
+        there = load(model)
     except ModelFileError:
         if started(run.work):
             return False
         raise
-    changes = list(differences({key: meta.get(key) for key in now}, now))
-    if not changes and load(model).label_texts != data.label_texts:
+    changes = list(differences(identity_of(there), now))
+    if not changes and there.label_texts != data.label_texts:
         changes.append("the texts of its labels are not the same")
     if changes and not started(run.work):
         raise ConfigError(
@@ -127,11 +143,13 @@ def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work
     return True
 
 
-def _report(trained: Model, folder: Path, progress: Progress) -> None:
+def _report(trained: Predictor, folder: Path, progress: Progress) -> None:
     manifest = store.describe(folder)
-    sizes = " → ".join(f"{size:,}" for size in trained.tree.sizes)
-    show.say(f"tree: {sizes} (nodes by level, the last are the labels)")
-    if trained.tree.sizes[-1] < len(trained.labels):
-        show.say(f"  {counted(len(trained.labels) - trained.tree.sizes[-1], 'label')} without a training document")
+    for number, member in enumerate(trained.members, 1):
+        sizes = " → ".join(f"{size:,}" for size in member.tree.sizes)
+        name = "tree" if len(trained.members) == 1 else f"tree {number}"
+        show.say(f"{name}: {sizes} (nodes by level, the last are the labels)")
+    if unseen := int((trained.counts == 0).sum()):
+        show.say(f"  {counted(unseen, 'label')} without a training document")
     show.table([(name, show.seconds(time)) for name, time in progress.timings.items()], ("stage", "time"), right=[1])
     show.say(f"model: {folder} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")

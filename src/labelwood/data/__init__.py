@@ -8,11 +8,13 @@ from .memory import Labels, from_lists, from_matrix
 from .options import ReadOptions
 from .read import read, stream
 from .sniff import sniff
+from .taxonomy import Parents, read_taxonomy, with_taxonomy
 
 __all__ = [
     "Dataset",
     "LabelTable",
     "Labels",
+    "Parents",
     "ReadOptions",
     "ReadReport",
     "Texts",
@@ -22,7 +24,9 @@ __all__ = [
     "read",
     "read_label_texts",
     "read_names",
+    "read_taxonomy",
     "sniff",
     "stream",
     "with_label_texts",
+    "with_taxonomy",
 ]

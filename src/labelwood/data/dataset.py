@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _core, limits
 from ..errors import DataError
 from ..sparse import Csr, Features, checked
+from ..taxonomy import Taxonomy
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,6 +99,7 @@ class Dataset:
     ids: tuple[str, ...] | None = None
     report: ReadReport = ReadReport()
     label_texts: tuple[str, ...] = ()  # label id → words a person would read, "" where there are none; or nothing
+    taxonomy: Taxonomy | None = None  # the user's own tree over the labels
 
     def __len__(self) -> int:
         if self.texts is not None:

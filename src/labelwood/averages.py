@@ -1,0 +1,76 @@
+"""One ranking from the rankings of several models: how an ensemble averages.
+
+With s the score and r = 0, 1, … the rank of a label in a member's list of up to m labels, its value there is
+
+mean         s
+softmax      exp(s) / sum of exp(s) over the list
+sigmoid      1 / (1 + exp(-s)) where the member gives margins; probabilities stay as they are
+rank         (m - r) / m
+round-robin  members take turns, the one of the largest weight first, each naming its best label that is still unnamed
+
+and its score is the weighted mean of its values. A label outside a member's list counts 0 there, or the list's last
+score where `mean` meets margins below 0. Equal scores are ordered by label id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core, limits
+from .config import setting
+from .errors import ConfigError
+from .progress import Tick
+
+AVERAGES = ("mean", "softmax", "sigmoid", "rank", "round-robin")
+
+
+@dataclasses.dataclass(frozen=True)
+class EnsembleConfig:
+    """How many trees, and how their rankings become one."""
+
+    trees: int = setting(1, "label trees, each with its own classifiers", low=1, high=limits.MAX_TREES)
+    average: str = setting("mean", "what is averaged over the trees; see docs/recipes.md", choices=AVERAGES)
+    candidates: int = setting(100, "labels asked of each tree, if k is not more", low=1, high=limits.MAX_K)
+    weights: tuple[float, ...] | None = setting(None, "weight of each tree; none: all the same", low=0, high=1e6)
+
+    def shares(self) -> tuple[float, ...]:
+        """The weights, summing to 1; ConfigError if they do not fit the trees."""
+        weights = (1.0,) * self.trees if self.weights is None else self.weights
+        if len(weights) != self.trees or not sum(weights) > 0:
+            raise ConfigError(
+                f"ensemble.weights gives {len(weights)} values {weights[:8]} for {self.trees} trees; "
+                "give each a weight ≥ 0, one of them above 0."
+            )
+        return tuple(weight / sum(weights) for weight in weights)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ranking:
+    """What one member found: ids (n, m), -1 where there is none, and scores (n, m)."""
+
+    ids: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    margins: bool  # scores are margins, not probabilities
+
+
+def merge(
+    found: list[Ranking], config: EnsembleConfig, k: int, *, threads: int, progress: Tick | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The k best labels of each row by the members together: (ids (n, k), scores (n, k)), -1 = none."""
+    pairs = list(zip(found, config.shares(), strict=True))
+    if config.average == "round-robin":
+        pairs.sort(key=lambda pair: -pair[1])
+    return _core.merge(
+        ids=[ranking.ids for ranking, _ in pairs],
+        scores=[ranking.scores for ranking, _ in pairs],
+        weights=[share for _, share in pairs],
+        margins=[ranking.margins for ranking, _ in pairs],
+        average=AVERAGES.index(config.average),
+        length=max(k, config.candidates),
+        keep=k,
+        threads=threads,
+        progress=progress,
+    )

@@ -1,0 +1,41 @@
+"""`labelwood ensemble`: trained models into one that averages their rankings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import store
+from ..averages import EnsembleConfig
+from ..ensemble import Ensemble, load
+from ..errors import ConfigError, counted
+from . import show
+from .options import ENSEMBLE_FLAGS, expand
+
+
+@expand("config", EnsembleConfig(), ENSEMBLE_FLAGS)
+def ensemble(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL...", help="Folders of trained models.", show_default=False)
+    ],
+    *,
+    model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model in DIR.")] = False,
+    config: EnsembleConfig,
+) -> None:
+    """Put trained models together into one.
+
+    Their rankings are averaged; labels are matched by name. What the models have in common is stored once. An ensemble
+    among them is opened: its members share its weight.
+    """
+    if store.exists(model) and not overwrite:
+        raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
+    store.check_target(model, overwrite=True)
+    made = Ensemble([load(folder) for folder in models], config)
+    made.save(model)
+    manifest = store.describe(model)
+    labels, trees = counted(len(made.labels), "label"), counted(made.config.trees, "tree")
+    show.say(f"{made.method}: {made.config.average} of {trees}, {labels}")
+    show.say(f"model: {model} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")

@@ -1,0 +1,40 @@
+"""Cutting ranges of labels by k-means over their features Z (native/kmeans.cpp): the step every such tree repeats."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .progress import Tick
+from .sparse import Features
+
+_WAYS = ("bisect", "kway", "uneven")  # enum Cut of native/kmeans.h
+
+Nesting = tuple[list[NDArray[np.int64]], NDArray[np.int32]]  # child pointers of each level, order of the labels
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cutter:
+    """Z, and where the randomness of a cut comes from: (seed, tree, range), the tree being 0 in shared levels."""
+
+    z: Features
+    seed: int
+    tree: int
+    shared: int
+    max_iter: int
+    sample: int
+    threads: int
+    progress: Tick | None = None
+
+    def cut(
+        self, order: NDArray[np.int32], ptr: NDArray[np.int64], parts: NDArray[np.int32], way: str, level: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Cut order[ptr[i]:ptr[i+1]] into parts[i] parts ("uneven" may make fewer): the new order and ptr."""
+        tree = 0 if level < self.shared else self.tree
+        return _core.split(
+            *self.z.parts, order, ptr, parts, _WAYS.index(way), self.max_iter, self.sample, self.seed, tree, self.threads,
+            self.progress,
+        )  # fmt: skip
