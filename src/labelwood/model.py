@@ -68,6 +68,10 @@ class Model(Predictor):
             return digest_plain(["own", self.sparse_cols, self.dense_cols, to_dict(self.recipe.features)])
         return digest_plain(["tfidf", to_dict(self.tfidf.config), digest_tensors(self.tfidf.tensors())])
 
+    @cached_property
+    def _inverse_propensity(self) -> NDArray[np.float64]:
+        return self.recipe.tail.inverse(self.counts, self.rows)
+
     def features(self, texts: Texts | None, x: Features | None, threads: int, progress: Progress) -> Features:
         """X (n, d) as the classifiers see it, from texts or from the user's own features."""
         if self.tfidf is None:
@@ -85,8 +89,7 @@ class Model(Predictor):
         if not tail.reranks:
             return found
         near = None if self.centroids is None else nearness(x[0], self.centroids, found[0], tail.gamma, threads)
-        q = tail.inverse(self.counts, self.rows)
-        ids, scores = rerank(found, q, tail, near, margins=self.gives_margins)
+        ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
