@@ -12,7 +12,7 @@ from scipy import sparse
 
 import labelwood as lw
 from cases import cases
-from labelwood.sparse import Csr, Features, as_csr, as_dense, as_features
+from labelwood.sparse import Csr, Features, as_csr, as_dense, as_features, unit_rows
 
 DENSE = np.array([[0, 2, 0], [1, 0, 3], [0, 0, 0]], np.float32)
 
@@ -136,3 +136,12 @@ def test_out_of_range_coordinates_and_wrapping_pointers_are_refused():
     csr.data = csr.data.reshape(1, -1)
     with pytest.raises(lw.DataError, match="malformed"):
         as_csr(csr)
+
+
+def test_rows_of_both_blocks_are_scaled_together():
+    """[3 0 ; 4] becomes [0.6 0 ; 0.8]; a row of zeros stays; the user's arrays are left as they were."""
+    dense = np.array([[4.0], [0.0]], np.float32)
+    found = unit_rows(Features(as_csr([[3.0, 0.0], [0.0, 0.0]]), dense))
+    assert found.sparse.to_scipy().toarray().tolist() == [[np.float32(0.6), 0], [0, 0]]
+    assert found.dense.tolist() == [[np.float32(0.8)], [0]]
+    assert dense.tolist() == [[4], [0]]

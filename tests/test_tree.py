@@ -32,6 +32,8 @@ pytestmark = pytest.mark.native
         (30938, TreeConfig(branch=16, leaf=16, min_codes=128), (128, 2048, 30938)),
         (501070, TreeConfig(branch=8, leaf=16, min_codes=64), (64, 512, 4096, 32768, 501070)),
         (670091, TreeConfig(branch=32), (8, 256, 8192, 670091)),
+        (670091, TreeConfig(), (32, 512, 8192, 670091)),  # no top level of two
+        (670091, TreeConfig(branch=2, leaf=20_000), (2, 4, 8, 16, 32, 64, 670091)),
         (100, TreeConfig(), (100,)),
         (101, TreeConfig(), (2, 101)),
         (1, TreeConfig(), (1,)),

@@ -35,6 +35,6 @@ class Cutter:
         """Cut order[ptr[i]:ptr[i+1]] into parts[i] parts ("uneven" may make fewer): the new order and ptr."""
         tree = 0 if level < self.shared else self.tree
         return _core.split(
-            *self.z.parts, order, ptr, parts, _WAYS.index(way), self.max_iter, self.sample, self.seed, tree, self.threads,
-            self.progress,
+            *self.z.parts, order, ptr, parts, _WAYS.index(way), self.max_iter, self.sample, self.seed, tree,
+            self.threads, self.progress,
         )  # fmt: skip

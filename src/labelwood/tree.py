@@ -157,7 +157,7 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
     stop = config.min_codes or config.branch
     while True:
         sizes = (codes, *sizes)
-        if codes <= stop or codes // config.branch < 2:
+        if codes <= stop or codes // config.branch < min(4, config.branch):  # two or three top nodes tell little
             return sizes
         codes //= config.branch
 
