@@ -13,6 +13,19 @@ def isa() -> str: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
+def pair_distances(
+    x_ptr: NDArray[int64],
+    x_idx: NDArray[int32],
+    x_val: NDArray[float32],
+    x_cols: int,
+    x_dense: NDArray[float32],
+    z_ptr: NDArray[int64],
+    z_idx: NDArray[int32],
+    z_val: NDArray[float32],
+    z_dense: NDArray[float32],
+    ids: NDArray[int32],
+    threads: int,
+) -> NDArray[float32]: ...
 def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int) -> CsrParts: ...
 def sum_columns(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
@@ -62,7 +75,11 @@ def train_level(
     mt_idx: NDArray[int32],
     mt_val: NDArray[float32],
     child_ptr: NDArray[int64],
+    negative: NDArray[float32],
     loss: int,
+    solver: int,
+    mean_start: bool,
+    l1: float,
     cp: float,
     cn: float,
     eps: float,

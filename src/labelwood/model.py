@@ -22,6 +22,7 @@ from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import Recipe, from_plain
 from .sparse import Features
+from .tail import centroid_tensors, centroids_from, nearness, rerank
 from .tree import Tree
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -44,6 +45,7 @@ class Model(Predictor):
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
     label_texts: tuple[str, ...] = ()  # words for each label, "" where there are none; empty if none were given
+    centroids: Features | None = None  # (L, d), where the recipe ranks by them
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -66,6 +68,10 @@ class Model(Predictor):
             return digest_plain(["own", self.sparse_cols, self.dense_cols, to_dict(self.recipe.features)])
         return digest_plain(["tfidf", to_dict(self.tfidf.config), digest_tensors(self.tfidf.tensors())])
 
+    @cached_property
+    def _inverse_propensity(self) -> NDArray[np.float64]:
+        return self.recipe.tail.inverse(self.counts, self.rows)
+
     def features(self, texts: Texts | None, x: Features | None, threads: int, progress: Progress) -> Features:
         """X (n, d) as the classifiers see it, from texts or from the user's own features."""
         if self.tfidf is None:
@@ -76,8 +82,15 @@ class Model(Predictor):
             return Features(self.tfidf.transform(texts, threads=threads, progress=tick))
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
-        what = Search(self.recipe.search, self.tree.depth, k, self.tree.leaves)
-        return search(x[0], self.levels, what, threads=threads, progress=progress)
+        tail = self.recipe.tail
+        keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
+        what = Search(self.recipe.search, self.tree.depth, keep, self.tree.leaves)
+        found = search(x[0], self.levels, what, threads=threads, progress=progress)
+        if not tail.reranks:
+            return found
+        near = None if self.centroids is None else nearness(x[0], self.centroids, found[0], tail.gamma, threads)
+        ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
+        return ids[:, :k], scores[:, :k]
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
@@ -100,6 +113,8 @@ class Model(Predictor):
         parts: dict[str, Tensors] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
+        if self.centroids is not None:
+            parts["centroids"] = centroid_tensors(self.centroids)
         return parts | {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
 
     def _label_tensors(self) -> dict[str, NDArray[Any]]:
@@ -133,10 +148,15 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
         for t, ptr in enumerate(tree.child_ptrs)
     ]
+    if ("centroids" in parts) != (recipe.tail.alpha < 1):
+        raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
+    mu = None
+    if "centroids" in parts:
+        mu = _once(memo, parts["centroids"], (len(labels), sparse_cols, dense_cols), centroids_from)
     data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
-    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts)
+    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu)
 
 
 def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:

@@ -30,6 +30,7 @@ from .progress import Progress, Silent
 from .recipes import Recipe
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features, as_features, checked
+from .tail import centroid_tensors, centroids, centroids_from, weights
 from .threads import workers
 from .tree import Tree, build, up
 from .workspace import Workspace, digest_arrays, digest_plain
@@ -221,15 +222,18 @@ class _Trainer:
         trees = self.trees(x, x_key, tfidf)
         for grown in trees:
             check_levels(self.recipe, grown.tree.depth)
+        mu = self.centroids(x, x_key)
         members: list[Model] = []
         first: list[_Level] = []
         for grown in trees:
             levels = self.levels(x, grown, shared_levels(grown.tree, trees[0].tree, first))
             first = first or levels
-            members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels]))
+            members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
         return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
 
-    def model(self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel]) -> Model:
+    def model(
+        self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
+    ) -> Model:
         return Model(
             recipe=self.recipe,
             labels=self.problem.names,
@@ -242,6 +246,7 @@ class _Trainer:
             levels=levels,
             data_key=self.problem.data_key,
             label_texts=self.data.label_texts,
+            centroids=mu,
         )
 
     def features(self) -> tuple[Tfidf | None, Features, str]:
@@ -318,6 +323,7 @@ class _Trainer:
                 "tree": grown.key,
                 "level": t,
                 "linear": to_dict(recipe.linear),
+                "propensity": [recipe.tail.propensity, recipe.tail.a, recipe.tail.b],
                 "shortlist": to_dict(recipe.shortlist),
                 "search": to_dict(recipe.search),
                 "seed": recipe.seed,
@@ -333,13 +339,36 @@ class _Trainer:
         t, linear, y, tree = len(above), self.recipe.linear, self.problem.y, grown.tree
         m = self.shortlist(x, grown, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
+        costs, negative = self.weighted(costs, t, tree.depth)
         name = self.named(grown, f"level {t + 1} of {tree.depth}")
         with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
             place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
-                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, progress=tick
-            )
+                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
+                progress=tick,
+            )  # fmt: skip
         return level.tensors()
+
+    def weighted(self, costs: Csr, level: int, depth: int) -> tuple[Csr, NDArray[np.float32]]:
+        """Costs of a level's positives times their weights by propensity, and the weights (K,) of negatives."""
+        counts = np.bincount(costs.indices, minlength=costs.cols)
+        weighting = at(self.recipe.linear.weighting, level, depth, "linear.weighting")
+        positive, negative = weights(weighting, self.recipe.tail.inverse(counts, costs.rows))
+        return Csr(costs.indptr, costs.indices, costs.data * positive[costs.indices], costs.cols), negative
+
+    def centroids(self, x: Features, x_key: str) -> Features | None:
+        """The labels' centroids, where the recipe ranks by them."""
+        tail, y = self.recipe.tail, self.problem.y
+        if tail.alpha == 1:
+            return None
+
+        def make() -> dict[str, NDArray[Any]]:
+            with self.run.progress.stage("centroids", y.cols, "labels") as tick:
+                return centroid_tensors(centroids(y, x, tail, self.run.workers, tick))
+
+        inputs = {"data": self.problem.data_key, "features": x_key, "centroid": tail.centroid}
+        stage = self.space.stage("centroids", inputs, make)
+        return centroids_from(stage.tensors, (y.cols, x.sparse_cols, x.dense_cols))
 
     def named(self, grown: _Grown, stage: str) -> str:
         """A stage of one tree, as people are shown it."""
