@@ -28,7 +28,7 @@ struct Aligned {
       capacity = n;
       data = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(raw.get()) + 63) & ~uintptr_t{63});
     }
-    std::memset(data, 0, n * sizeof(float));
+    if (n) std::memset(data, 0, n * sizeof(float));  // data is null before the first float is asked for
     return data;
   }
 };
