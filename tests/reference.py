@@ -428,7 +428,11 @@ def beam(x, weights, child_ptrs, combiners, keeps, discount=1.0, bias=1.0):
             margins = row @ w
             scored = []
             for parent, score in nodes:
-                for c in range(child_ptrs[t][parent], child_ptrs[t][parent + 1]):
+                children = range(child_ptrs[t][parent], child_ptrs[t][parent + 1])
+                if len(children) == 1 and t + 1 < len(weights) and combiners[t] != "noop":
+                    scored.append((children[0], score))  # an only child above the labels is its parent
+                    continue
+                for c in children:
                     scored.append((c, _combine(combiners[t], discount * score, margins[c])))
             scored.sort(key=lambda pair: (-pair[1], pair[0]))
             nodes = scored[: keeps[t]]

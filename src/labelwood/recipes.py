@@ -59,7 +59,7 @@ METHODS: dict[str, Method] = {
         good_at="large label sets on a CPU: trains in seconds to minutes, predicts in microseconds",
         presets={
             "default": {},
-            "fast": {"tree.branch": 32, "search.beam": 5},
+            "fast": {"linear.eps": 0.3, "linear.max_iter": 10, "linear.weights": "int8"},
             "ensemble": {"ensemble.trees": 3},  # the paper's results: three trees, mean of their scores
             "tail": {"tail.alpha": 0.6, "tail.beta": 0.5},  # nearness to a label's documents counts, rare labels more
         },
