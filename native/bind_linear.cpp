@@ -30,6 +30,13 @@ struct LevelArrays {
   int64_t width(int64_t parent) const { return child_ptr.data()[parent + 1] - child_ptr.data()[parent]; }
   const uint8_t* record(int64_t parent) const { return records.data() + places.data()[2 * parent]; }
 
+  // Makes a record ready, where records are verified on first use. Works with and without the GIL.
+  void ensure(int64_t parent) const {
+    if (!ready || std::atomic_ref(ready->data()[parent]).load(std::memory_order_acquire)) return;
+    nb::gil_scoped_acquire acquire;
+    verify(parent);
+  }
+
   // What is wrong with one record, empty if nothing is.
   std::string fault(int64_t parent) const {
     return check_chunk(record(parent), places.data()[2 * parent + 1], width(parent), sparse_cols, dense_cols);
@@ -190,6 +197,7 @@ void bind_linear(nb::module_& m) {
           [](const LevelArrays& l) {
             int64_t count = 0;
             for (int64_t p = 0; p < l.parents(); ++p) {
+              l.ensure(p);
               const ChunkRows c = decode_chunk(l.record(p), l.width(p), l.dense_cols);
               count += static_cast<int64_t>(c.vals.size()) +
                        std::count_if(c.dense.begin(), c.dense.end(), [](float w) { return w != 0; });
@@ -200,6 +208,7 @@ void bind_linear(nb::module_& m) {
       .def(
           "decode",
           [](const LevelArrays& l, int64_t parent) {
+            l.ensure(parent);
             ChunkRows c = decode_chunk(l.record(parent), l.width(parent), l.dense_cols);
             return nb::make_tuple(to_numpy(std::move(c.rows)), to_numpy(std::move(c.end)), to_numpy(std::move(c.cols)),
                                   to_numpy(std::move(c.vals)), to_numpy(std::move(c.bias)),

@@ -26,6 +26,8 @@ from .predictor import Found, Predictor
 from .progress import Tick
 from .sparse import Features
 
+LATER = frozenset({"records"})  # tensors of a large model that are verified on first use
+
 
 class Ensemble(Predictor):
     """Models that predict together. An ensemble among the members is opened: its members share its weight.
@@ -84,8 +86,11 @@ class Ensemble(Predictor):
 
 
 def load(folder: str | Path) -> Predictor:
-    """A saved model or ensemble, memory-mapped, every byte verified before it is used."""
-    stored = store.load(Path(folder))
+    """A saved model or ensemble, memory-mapped, every byte verified before it is used.
+
+    Of a model of more than 256 MB, the classifiers are verified on first use; `verify` checks all of them at once.
+    """
+    stored = store.load(Path(folder), later=LATER)
     try:
         if "members" in stored.meta:
             return _from_stored(stored.meta, stored.parts)

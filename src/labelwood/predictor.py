@@ -49,6 +49,12 @@ class Predictor:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         raise NotImplementedError
 
+    def verify(self) -> None:
+        """Check now what a large model on disk leaves to first use; ModelFileError says what is damaged."""
+        for member in self.members:
+            for level in member.levels:
+                level.verify()
+
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         """The k best labels of each row by the features of each member."""
         raise NotImplementedError
