@@ -288,26 +288,29 @@ def search(
     x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Tick | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
+    found = searcher(levels, what)
+    if what.start is None:
+        return found(*x.parts, threads, progress)
+    return found.resume(*x.parts, *what.start, threads, progress)
+
+
+def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
+    """A search made ready once, for any number of calls and threads."""
     config, depth = what.config, what.depth
     combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
     exact = config.kind == "exact"
     if exact and "noop" in combiners:
         raise ConfigError("search.kind 'exact' needs scores that fall from level to level; combiner 'noop' has none.")
-    return _core.search_tree(
-        *x.parts,
+    return _core.Searcher(
         levels=[level.native for level in levels],
         combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
         power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
         discount=[config.discount] * len(levels),
         keep=[*beams, what.keep],
         names=_NO_NAMES if what.names is None else what.names,
-        start_ids=None if what.start is None else what.start[0],
-        start_scores=None if what.start is None else what.start[1],
         exact=exact,
         logs=what.logs,
-        threads=threads,
-        progress=progress,
     )
 
 
