@@ -8,6 +8,7 @@ void bind_tree(nb::module_& m);
 void bind_linear(nb::module_& m);
 void bind_tfidf(nb::module_& m);
 void bind_merge(nb::module_& m);
+void bind_names(nb::module_& m);
 }  // namespace lw
 
 NB_MODULE(_core, m) {
@@ -18,4 +19,5 @@ NB_MODULE(_core, m) {
   lw::bind_linear(m);
   lw::bind_tfidf(m);
   lw::bind_merge(m);
+  lw::bind_names(m);
 }
