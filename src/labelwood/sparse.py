@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -130,15 +131,34 @@ def unit_rows(x: Features) -> Features:
     """Every row of [sparse ; dense] scaled to length one; a row of zeros stays."""
     squares = np.zeros(x.rows)
     if x.sparse is not None:
-        squares += np.bincount(x.sparse.row_of(), x.sparse.data.astype(np.float64) ** 2, x.rows)
+        squares += _squares(x.sparse)
     if x.dense is not None:
         squares += np.square(x.dense, dtype=np.float64).sum(axis=1)
     scale = 1 / np.sqrt(np.where(squares > 0, squares, 1))
     sparse, dense = x.sparse, x.dense
     if sparse is not None:
-        values = (sparse.data * np.repeat(scale, sparse.counts())).astype(np.float32)
+        values = np.empty(sparse.nnz, np.float32)
+        for rows, entries in _stretches(sparse):
+            values[entries] = sparse.data[entries] * np.repeat(scale[rows], np.diff(sparse.indptr[rows.start : rows.stop + 1]))
         sparse = Csr(sparse.indptr, sparse.indices, values, sparse.cols)
     return Features(sparse, None if dense is None else (dense * scale[:, None]).astype(np.float32))
+
+
+def _squares(m: Csr) -> NDArray[np.float64]:
+    """(rows,) the sum of squares of each row."""
+    found = np.zeros(m.rows)
+    for rows, entries in _stretches(m):
+        counts = np.diff(m.indptr[rows.start : rows.stop + 1])
+        row_of = np.repeat(np.arange(len(counts)), counts)
+        found[rows] = np.bincount(row_of, m.data[entries].astype(np.float64) ** 2, len(counts))
+    return found
+
+
+def _stretches(m: Csr, size: int = 8192) -> Iterator[tuple[slice, slice]]:
+    """Rows, and the entries they own, a stretch at a time: what is computed of them stays small."""
+    for first in range(0, m.rows, size):
+        last = min(m.rows, first + size)
+        yield slice(first, last), slice(int(m.indptr[first]), int(m.indptr[last]))
 
 
 def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

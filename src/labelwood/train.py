@@ -340,12 +340,14 @@ class _Trainer:
         m = self.shortlist(x, grown, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
         costs, negative = self.weighted(costs, t, tree.depth)
+        held = [m, costs]  # popped into the call, which lets go of them early
+        del m, costs
         name = self.named(grown, f"level {t + 1} of {tree.depth}")
         with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
             place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
-                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
-                progress=tick,
+                x, held.pop(), held.pop(), tree.child_ptrs[t], linear, place=place, threads=self.run.workers,
+                negative=negative, spool=self.space.spool(), progress=tick,
             )  # fmt: skip
         return level.tensors()
 
