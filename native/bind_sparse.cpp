@@ -1,4 +1,7 @@
 #include <nanobind/stl/tuple.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "bind.h"
 #include "pairs.h"
@@ -75,6 +78,15 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("group"), nb::arg("threads"),
       "(ptr, idx, val) of the matrix whose column g is the sum of the columns c with group[c] = g; -1 is left out.");
+
+  m.def(
+      "give_back_memory",
+      [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+      },
+      nb::call_guard<nb::gil_scoped_release>(), "Hand freed memory back to the system, where its library keeps it.");
 }
 
 }  // namespace lw

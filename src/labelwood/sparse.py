@@ -139,7 +139,9 @@ def unit_rows(x: Features) -> Features:
     if sparse is not None:
         values = np.empty(sparse.nnz, np.float32)
         for rows, entries in _stretches(sparse):
-            values[entries] = sparse.data[entries] * np.repeat(scale[rows], np.diff(sparse.indptr[rows.start : rows.stop + 1]))
+            values[entries] = sparse.data[entries] * np.repeat(
+                scale[rows], np.diff(sparse.indptr[rows.start : rows.stop + 1])
+            )
         sparse = Csr(sparse.indptr, sparse.indices, values, sparse.cols)
     return Features(sparse, None if dense is None else (dense * scale[:, None]).astype(np.float32))
 
