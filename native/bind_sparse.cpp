@@ -1,4 +1,7 @@
 #include <nanobind/stl/tuple.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "bind.h"
 #include "pairs.h"
@@ -94,6 +97,15 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), nb::arg("dense"), nb::arg("threads"),
       "(values, dense) of the rows scaled to length one; a row of zeros stays.");
+
+  m.def(
+      "give_back_memory",
+      [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+      },
+      nb::call_guard<nb::gil_scoped_release>(), "Hand freed memory back to the system, where its library keeps it.");
 }
 
 }  // namespace lw

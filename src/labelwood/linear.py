@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from . import _core, limits
 from .config import PerLevel, at, setting
+from .disk import Spool
 from .errors import ConfigError, ModelFileError
 from .progress import Tick
 from .sparse import Csr, Features
@@ -217,20 +218,25 @@ def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class Pile:
-    """Collects the records of a level as training emits them."""
+    """Collects the records of a level as training emits them: in memory, or in a spool on disk."""
 
-    def __init__(self, parents: int) -> None:
+    def __init__(self, parents: int, spool: Spool | None = None) -> None:
         self.places = np.zeros((parents, 2), np.int64)
         self.size = 0
-        self.bytes = bytearray()
+        self.spool = spool
+        self.bytes = bytearray()  # grows in place: large blocks are remapped, not copied
 
     def write(self, parent: int, record: NDArray[np.uint8]) -> None:
         self.places[parent] = self.size, len(record)
-        self.bytes += record.data
         self.size += len(record)
+        if self.spool is None:
+            self.bytes += record.data
+        else:
+            self.spool.write(record.data)
 
     def records(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self.bytes, np.uint8)
+        """All records, end to end; nothing can be added any more."""
+        return np.frombuffer(self.bytes if self.spool is None else self.spool.map(), np.uint8)
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:
@@ -271,19 +277,25 @@ def train_level(
     place: Place,
     threads: int,
     negative: NDArray[np.float32] | None = None,
+    spool: Spool | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
-    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1})."""
+    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1}).
+
+    With a spool the chunks go there as they are finished, and memory holds only those in the making.
+    """
     t, depth = place.level, place.levels
     config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)
-    pile = Pile(len(child_ptr) - 1)
+    pile = Pile(len(child_ptr) - 1, spool)
+    costs_t, m_t = costs.transpose(), m.transpose()
+    del costs, m  # a caller who keeps no name for them holds each only once
     _core.train_level(
         *x.parts,
-        *costs.transpose().parts[:3],
-        *m.transpose().parts[:3],
+        *costs_t.parts[:3],
+        *m_t.parts[:3],
         child_ptr,
-        negative=np.ones(costs.cols, np.float32) if negative is None else negative,
+        negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
         loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
         solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
         mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",

@@ -18,7 +18,7 @@ from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
 from .linear import LinearLevel, Search, check_features, searcher
-from .names import Names
+from .names import NO_NAMES, Names
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import Recipe, from_plain
@@ -45,7 +45,7 @@ class Model(Predictor):
     tree: Tree
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
-    label_texts: Names = Names.of(())  # words for each label, "" where there are none; empty if none were given
+    label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
 
     def __repr__(self) -> str:
