@@ -12,6 +12,7 @@ void bind_names(nb::module_& m);
 }  // namespace lw
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
   m.doc() = "The native core of labelwood. Takes validated arrays, returns arrays; see native/.";
   m.def("isa", [] { return std::string(lw::kernels().name); }, "The instruction set in use: 'avx2' or 'portable'.");
   lw::bind_sparse(m);
