@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from .features import Tfidf
 from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
+from .names import Names
 from .predictor import Predictor
 from .progress import Progress, Silent
 from .recipes import Recipe
@@ -237,12 +238,17 @@ class _Trainer:
             members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
         return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
 
+    @cached_property
+    def names(self) -> tuple[Names, Names]:
+        """Label names and label texts, one of each for all members."""
+        return Names.of(self.problem.names), Names.of(self.data.label_texts)
+
     def model(
         self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
     ) -> Model:
         return Model(
             recipe=self.recipe,
-            labels=self.problem.names,
+            labels=self.names[0],
             counts=self.problem.counts,
             rows=self.problem.y.rows,
             tfidf=tfidf,
@@ -251,7 +257,7 @@ class _Trainer:
             tree=tree,
             levels=levels,
             data_key=self.problem.data_key,
-            label_texts=self.data.label_texts,
+            label_texts=self.names[1],
             centroids=mu,
         )
 
