@@ -62,7 +62,10 @@ def test_repeats_are_found(strings):
 
 def test_pairs():
     names = Names.of(["zero", "één", "zwei"])
-    ids, scores = np.array([[2, 0, -1], [-1, -1, -1], [1, 1, 1]], np.int32), np.arange(9, dtype=np.float32).reshape(3, 3)
+    ids, scores = (
+        np.array([[2, 0, -1], [-1, -1, -1], [1, 1, 1]], np.int32),
+        np.arange(9, dtype=np.float32).reshape(3, 3),
+    )
     assert names.pairs(ids, scores) == [[("zwei", 0.0), ("zero", 1.0)], [], [("één", 6.0), ("één", 7.0), ("één", 8.0)]]
     assert names.pairs(ids.T, scores.T)[0] == [("zwei", 0.0), ("één", 6.0)]
     with pytest.raises(IndexError):
