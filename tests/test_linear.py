@@ -230,6 +230,29 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
             assert [a for a, _ in found] == [a for a, _ in expected[i]]
 
 
+@cases(500)
+@given(
+    seed=st.integers(0, 2**32),
+    combiner=st.sampled_from([c for c in COMBINERS if c != "noop"]),
+    keep=st.integers(1, 15),
+    discount=st.sampled_from([1.0, 0.9, 0.3]),
+    digits=st.integers(0, 2),
+)
+def test_exact_search_finds_what_a_beam_that_keeps_all_finds(seed, combiner, keep, discount, digits):
+    """Few digits make ties; a discount lifts log scores on the way down; an only child keeps its parent's."""
+    rng = np.random.default_rng(seed)
+    ptrs = [np.array([0, 3]), np.array([0, 1, 3, 5]), np.array([0, 2, 5, 8, 9, 12])]
+    weights = [np.round(rng.normal(size=(3, int(p[-1]))), digits).astype(np.float32) for p in ptrs]
+    levels = [level_from(w, p, 2, 0) for w, p in zip(weights, ptrs, strict=True)]
+    x = Features(as_csr(np.round(rng.normal(size=(3, 2)), digits)))
+    exact, beam = (
+        search(x, levels, Search(SearchConfig(12, kind, discount, combiner), 3, keep), threads=1)
+        for kind in ("exact", "beam")
+    )
+    assert (exact[0] == beam[0]).all()
+    assert (exact[1] == beam[1]).all()
+
+
 def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int, weights: str = "float32") -> LinearLevel:
     """Chunks that hold the matrix W (d + 1, K)."""
     pile = Pile(len(child_ptr) - 1)
