@@ -115,6 +115,15 @@ class SearchConfig:
         choices=COMBINERS,
     )
 
+    def check_kind(self) -> None:
+        """ConfigError where an exact search is asked for and scores may rise on the way down."""
+        combiners = self.combiner if isinstance(self.combiner, tuple) else (self.combiner,)
+        if self.kind == "exact" and "noop" in combiners:
+            raise ConfigError(
+                "search.kind = 'exact' needs scores that never rise from level to level, but search.combiner is 'noop' "
+                "(margins); set search.combiner to sigmoid or lp-hinge, or search.kind to 'beam'."
+            )
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearLevel:
@@ -277,9 +286,7 @@ def search(
     config, depth = what.config, what.depth
     combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
-    exact = config.kind == "exact"
-    if exact and "noop" in combiners:
-        raise ConfigError("search.kind 'exact' needs scores that fall from level to level; combiner 'noop' has none.")
+    config.check_kind()
     return _core.search_tree(
         *x.parts,
         levels=[level.native for level in levels],
@@ -290,7 +297,7 @@ def search(
         names=_NO_NAMES if what.names is None else what.names,
         start_ids=None if what.start is None else what.start[0],
         start_scores=None if what.start is None else what.start[1],
-        exact=exact,
+        exact=config.kind == "exact",
         logs=what.logs,
         threads=threads,
         progress=progress,
