@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from . import budget
-from .config import with_settings
 from .data import (
     Dataset,
     Labels,
@@ -69,7 +68,8 @@ def train(
     """
     if (resume or overwrite) and (work is None or (resume and overwrite)):
         raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
-    recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed)
+    own_tree = taxonomy is not None or (isinstance(data, Dataset) and data.taxonomy is not None)
+    recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     if label_texts is not None:
         given = read_label_texts(label_texts) if isinstance(label_texts, str | Path) else label_texts
@@ -77,8 +77,6 @@ def train(
     if taxonomy is not None:
         tree = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
         dataset = with_taxonomy(dataset, tree)
-    if dataset.taxonomy is not None:
-        recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
     folder = None if work is None else Path(work)
     run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory))
     return run_recipe(dataset, recipe, within(dataset, recipe, run))

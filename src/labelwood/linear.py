@@ -117,6 +117,15 @@ class SearchConfig:
         choices=COMBINERS,
     )
 
+    def check_kind(self) -> None:
+        """ConfigError where an exact search is asked for and scores may rise on the way down."""
+        combiners = self.combiner if isinstance(self.combiner, tuple) else (self.combiner,)
+        if self.kind == "exact" and "noop" in combiners:
+            raise ConfigError(
+                "search.kind = 'exact' needs scores that never rise from level to level, but search.combiner is 'noop' "
+                "(margins); set search.combiner to sigmoid or lp-hinge, or search.kind to 'beam'."
+            )
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearLevel:
@@ -345,9 +354,7 @@ def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
     config, depth = what.config, what.depth
     combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
-    exact = config.kind == "exact"
-    if exact and "noop" in combiners:
-        raise ConfigError("search.kind 'exact' needs scores that fall from level to level; combiner 'noop' has none.")
+    config.check_kind()
     return _core.Searcher(
         levels=[level.native for level in levels],
         combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
@@ -355,7 +362,7 @@ def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
         discount=[config.discount] * len(levels),
         keep=[*beams, what.keep],
         names=_NO_NAMES if what.names is None else what.names,
-        exact=exact,
+        exact=config.kind == "exact",
         logs=what.logs,
     )
 

@@ -102,6 +102,11 @@ class Predictor:
 
     def predict_data(self, data: Dataset, *, k: int = 5, threads: int = 0, progress: Progress | None = None) -> Found:
         """`predict_arrays` of the texts or the features of a data set, whichever the model was trained on."""
+        if self.reads_text and self.reads_features and (data.texts is None or data.features is None):
+            raise DataError(
+                "some members of this ensemble were trained on text, others on features, and the data holds only one "
+                "of the two; in Python, predict(texts, X=features) takes both."
+            )
         if self.reads_text and data.texts is None:
             raise DataError("the data holds features, but the model was trained on text; give it texts.")
         if self.reads_features and data.features is None:

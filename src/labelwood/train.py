@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .budget import Guard
-from .config import at, check_levels, to_dict
+from .config import at, to_dict
 from .data import Dataset, Texts
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
@@ -30,7 +30,7 @@ from .model import Model
 from .names import Names
 from .predictor import Predictor
 from .progress import Progress, Silent
-from .recipes import Recipe
+from .recipes import Recipe, check_depth
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features, as_features, checked
 from .tail import centroid_tensors, centroids, centroids_from, weights
@@ -107,6 +107,8 @@ def identity_of(model: Predictor) -> dict[str, Any]:
 
 def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predictor:
     recipe.ensemble.shares()  # refuses weights that do not fit before any work
+    recipe.search.check_kind()
+    _check_trees(recipe)
     problem = prepare(data)
     _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
@@ -115,6 +117,17 @@ def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predict
     except (ConfigError, DataError):
         space.remove()  # what was asked for cannot be trained: there is nothing to resume
         raise
+
+
+def _check_trees(recipe: Recipe) -> None:
+    """Say so when the trees of an ensemble cannot differ."""
+    kind, trees = recipe.tree.kind, recipe.ensemble.trees
+    if trees > 1 and (kind == "flat" or (kind == "taxonomy" and recipe.tree.widest is None)):
+        warnings.warn(
+            f"tree.kind = {kind!r} has nothing random in it, so the {trees} trees are the same; "
+            "ensemble.trees = 1 predicts the same in less time.",
+            stacklevel=4,
+        )
 
 
 def _check_relevance(y: Csr, recipe: Recipe) -> None:
@@ -228,7 +241,7 @@ class _Trainer:
         trees = self.trees(x, x_key, tfidf)
         _core.give_back_memory()  # label features are gone
         for grown in trees:
-            check_levels(self.recipe, grown.tree.depth)
+            check_depth(self.recipe, grown.tree.depth)
         mu = self.centroids(x, x_key)
         members: list[Model] = []
         first: list[_Level] = []
@@ -335,6 +348,12 @@ class _Trainer:
         if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
             words = Texts.from_strings([self.data.label_texts[label] for label in seen])
             texts = tfidf.transform(words, threads=self.run.workers)
+            if texts.nnz == 0:
+                warnings.warn(
+                    "no text of a label holds a word that the documents taught the model; "
+                    f"labels.kind = {self.recipe.labels.kind!r} then is 'pifa'.",
+                    stacklevel=2,
+                )
         with self.run.progress.stage("label features", len(seen), "labels") as tick:
             return label_features(
                 Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from .. import budget, limits, store
-from ..config import with_settings
 from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
 from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
@@ -47,14 +46,18 @@ def train(
     ] = None,
     label_texts: Annotated[
         Path | None,
-        typer.Option("--label-texts", metavar="FILE", help="Texts of labels (JSON, CSV, TSV), shown by `predict`."),
+        typer.Option(
+            "--label-texts",
+            metavar="FILE",
+            help="Texts of labels (JSON, CSV, TSV), shown by `predict`; labels.kind = text trains on them.",
+        ),
     ] = None,
     taxonomy: Annotated[
         Path | None,
         typer.Option(
             "--taxonomy",
             metavar="FILE",
-            help="Your own label tree, child and parent (TSV, CSV, JSON); see docs/data.md.",
+            help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/data.md.",
         ),
     ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
@@ -71,9 +74,8 @@ def train(
     """
     if resume and overwrite:
         raise typer.BadParameter("give --resume or --overwrite, not both.")
-    recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []), seed=seed)
-    if taxonomy is not None:
-        recipe = with_settings(recipe, {"tree.kind": "taxonomy"})
+    settings, own_tree = parse_settings(set_ or []), taxonomy is not None
+    recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     run = Run(threads, Terminal(), work_folder(model), resume, overwrite, budget.parse(memory))
     _check_free(model, run)
     texts = None if label_texts is None else read_label_texts(label_texts)
