@@ -5,7 +5,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*)
 SHELL := /bin/bash
 
-.PHONY: all quickstart test lint format sanitize bench clean
+.PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling clean
 
 all: $(VENV)/.ready
 
@@ -47,20 +47,39 @@ format: $(VENV)/.lint
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/clang-format -i native/*.cpp native/*.h
 
-# Side by side with the peers, each in its own environment. LABELWOOD_DATA names the folder with the data sets.
-.venv-pecos/.ready:
-	$(PYTHON) -m venv .venv-pecos
-	.venv-pecos/bin/python -m pip -q install torch==2.13.0
-	.venv-pecos/bin/python -m pip -q install libpecos==1.2.8
+# Side by side with the peers, each in an environment of its own under BENCH_VENVS. LABELWOOD_DATA names the folder with
+# the data sets, BENCH holds options of bench/scoreboard.py: make bench BENCH="--data debian-deps --repeats 5".
+# Finished cells are kept in bench/cache, so that the same command goes on after an interruption.
+BENCH_VENVS ?= .
+BENCH ?=
+PEERS := $(BENCH_VENVS)/.venv-pecos/.ready $(BENCH_VENVS)/.venv-omikuji/.ready $(BENCH_VENVS)/.venv-napkinxc/.ready \
+  $(BENCH_VENVS)/.venv-libmultilabel/.ready
+
+# libpecos asks for torch without saying which; the CPU build of 2.13 is the one it was measured with.
+$(BENCH_VENVS)/.venv-pecos/.ready: FIRST = torch==2.13.0
+$(BENCH_VENVS)/.venv-pecos/.ready: PEER = libpecos==1.2.8
+$(BENCH_VENVS)/.venv-omikuji/.ready: PEER = omikuji==0.5.2
+$(BENCH_VENVS)/.venv-napkinxc/.ready: PEER = napkinxc==0.7.2
+$(BENCH_VENVS)/.venv-libmultilabel/.ready: PEER = libmultilabel==0.10.0
+$(PEERS):
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(if $(FIRST),$(@D)/bin/python -m pip --disable-pip-version-check -q install $(FIRST))
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install $(PEER) scikit-learn
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.ready
-	$(PIP) scikit-learn
+	$(PIP) scikit-learn matplotlib
 	@touch $@
 
-bench: $(VENV)/.bench .venv-pecos/.ready
-	$(VENV)/bin/python bench/tfidf.py --pecos-python .venv-pecos/bin/python
-	$(VENV)/bin/python bench/xr_linear.py --pecos-python .venv-pecos/bin/python
+bench: $(VENV)/.bench $(PEERS)
+	$(VENV)/bin/python bench/scoreboard.py --venvs $(BENCH_VENVS) $(BENCH)
+
+# tf-idf alone, and time, memory and latency as synthetic sets grow.
+bench-tfidf: $(VENV)/.bench $(BENCH_VENVS)/.venv-pecos/.ready
+	$(VENV)/bin/python bench/tfidf.py --pecos-python $(BENCH_VENVS)/.venv-pecos/bin/python
+
+bench-scaling: $(VENV)/.bench
+	$(VENV)/bin/python bench/scaling.py $(BENCH)
 
 # The core under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own, and the tests that
 # exercise it. libasan must come before everything else in the process, hence the preload.

@@ -19,8 +19,13 @@ inline float finite(float margin) {
 
 float log_sigmoid(float m) { return m > 0 ? -std::log1p(std::exp(-m)) : m - std::log1p(std::exp(m)); }
 
-// Margins become scores, in place.
-void combine(const Level& level, float parent, float* m, int64_t width) {
+// Margins become scores, in place. An only child above the labels is there because its tree is uneven: it is its
+// parent.
+void combine(const Level& level, float parent, float* m, int64_t width, bool last) {
+  if (width == 1 && !last && level.bounded()) {
+    m[0] = parent;
+    return;
+  }
   const float above = parent * level.discount;
   for (int64_t c = 0; c < width; ++c) m[c] = finite(m[c]);
   if (level.combiner == Combiner::noop) return;
@@ -146,7 +151,7 @@ class Searcher {
       for (size_t a = 0, b; a < pairs_.size(); a = b) {
         for (b = a + 1; b < pairs_.size() && pairs_[b].parent == pairs_[a].parent; ++b) {
         }
-        visit(level, a, b, last ? plan_.names : nullptr);
+        visit(level, a, b, last);
       }
     }
     for (auto& best : best_) {
@@ -176,7 +181,8 @@ class Searcher {
   }
 
   // One chunk and the rows that ask for it, as many at a time as have their margins in the cache.
-  void visit(const Level& level, size_t a, size_t b, const int32_t* names) {
+  void visit(const Level& level, size_t a, size_t b, bool last) {
+    const int32_t* names = last ? plan_.names : nullptr;
     const int64_t parent = pairs_[a].parent, begin = level.child_ptr[parent], width = level.width(parent);
     const Chunk chunk = level.chunk(parent);
     const int64_t stride = padded_width(width);
@@ -190,7 +196,7 @@ class Searcher {
       kernels().score(chunk, queries_.data(), static_cast<int64_t>(some), bench_.view());
       for (size_t k = 0; k < some; ++k) {
         float* m = margins_.data() + k * stride;
-        combine(level, pairs_[a + k].score, m, width);
+        combine(level, pairs_[a + k].score, m, width, last);
         Best& best = best_[pairs_[a + k].row];
         for (int64_t c = 0; c < width; ++c)
           if (m[c] >= best.bar()) best.push(m[c], names ? names[begin + c] : static_cast<int32_t>(begin + c));
@@ -205,7 +211,7 @@ class Searcher {
     margins_.resize(padded_width(width));
     const Query q = query(0, margins_.data());
     kernels().score(level.chunk(node.id), &q, 1, bench_.view());
-    combine(level, node.score, margins_.data(), width);
+    combine(level, node.score, margins_.data(), width, last);
     for (int64_t c = 0; c < width; ++c) {
       const int32_t id = static_cast<int32_t>(begin + c);
       if (margins_[c] < best.bar()) continue;

@@ -1,6 +1,10 @@
 #include <nanobind/stl/tuple.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "bind.h"
+#include "pairs.h"
 #include "reshape.h"
 #include "scale.h"
 
@@ -28,6 +32,28 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), nb::arg("largest"), nb::arg("threads"),
       "(what, row, position) of the first fault of a CSR matrix; what is '' when it is sound.");
+
+  m.def(
+      "pair_distances",
+      [](In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense, In<int64_t> zp, In<int32_t> zi,
+         In<float> zv, In2<float> z_dense, In2<int32_t> ids, int threads) {
+        const Features x = features_view(xp, xi, xv, cols, dense), z = features_view(zp, zi, zv, cols, z_dense);
+        if (z.dense_cols != x.dense_cols || static_cast<int64_t>(ids.shape(0)) != x.rows())
+          throw nb::value_error("the pairs do not fit the features");
+        const size_t k = ids.shape(1), count = ids.shape(0) * k;
+        for (size_t r = 0; r < count; ++r)
+          if (ids.data()[r] >= z.rows()) throw nb::value_error("a pair names a row that is not there");
+        Control control;
+        std::vector<float> out;
+        {
+          nb::gil_scoped_release release;
+          out = pair_distances(x, z, ids.data(), static_cast<int64_t>(k), threads, control);
+        }
+        return to_numpy(std::move(out), {ids.shape(0), k});
+      },
+      nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"), nb::arg("z_ptr"),
+      nb::arg("z_idx"), nb::arg("z_val"), nb::arg("z_dense"), nb::arg("ids"), nb::arg("threads"),
+      "|x - z|^2 (n, k) between each row of X and the rows of Z that `ids` (n, k) names; 0 for -1.");
 
   m.def(
       "transpose",
@@ -71,6 +97,15 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), nb::arg("dense"), nb::arg("threads"),
       "(values, dense) of the rows scaled to length one; a row of zeros stays.");
+
+  m.def(
+      "give_back_memory",
+      [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+      },
+      nb::call_guard<nb::gil_scoped_release>(), "Hand freed memory back to the system, where its library keeps it.");
 }
 
 }  // namespace lw

@@ -8,6 +8,7 @@
 namespace lw {
 
 enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2 };
+enum class Solver : int { dual = 0, newton = 1, proximal = 2 };  // the last two: squared hinge only
 
 // One blocked solve: up to 32 labels of one parent cluster over its n instances. Feature rows of W are
 // [local sparse features | dense features | bias], each `lanes` floats wide, so that one visit of an instance serves
@@ -31,18 +32,30 @@ struct Block {
   const float* cost = nullptr;
 
   Loss loss = Loss::squared_hinge;
-  float cp = 1.0f, cn = 1.0f, eps = 0.1f;
+  Solver solver = Solver::dual;
+  bool mean_start = false;  // from the mean-separating point, not from 0
+  float cp = 1.0f, eps = 0.1f;
+  float cn[32] = {};  // by lane
+  float l1 = 0.1f;    // proximal: weight of |w|_1
   int max_iter = 100;
 
   float* w = nullptr;          // ((sparse_cols + dense_cols + 1) * lanes), zero on entry
-  float* alpha = nullptr;      // (n * lanes), zero on entry; logistic keeps its own start
+  float* alpha = nullptr;      // (n * lanes), zero on entry; logistic keeps its own start, primal solvers margins
   uint32_t* active = nullptr;  // (n) scratch
   int32_t* order = nullptr;    // (n) scratch: the visiting order of a pass
+  float* work = nullptr;       // (work_floats) scratch
 
   void* context = nullptr;
   void (*visit_order)(void* context, int pass, int32_t* order) = nullptr;
   bool (*cancelled)(void* context) = nullptr;
 };
+
+// Scratch of the primal solvers and of the mean-separating start: arrays like w and like alpha.
+inline int64_t work_floats(const Block& b) {
+  const int64_t like_w = b.solver == Solver::newton ? 6 : b.solver == Solver::proximal ? 4 : b.mean_start ? 2 : 0;
+  const int64_t like_alpha = b.solver == Solver::newton ? 1 : b.solver == Solver::proximal ? 2 : 0;
+  return ((b.sparse_cols + b.dense_cols + 1) * like_w + b.n * like_alpha) * b.lanes;
+}
 
 struct Kernels {
   const char* name;

@@ -2,7 +2,7 @@
 // AVX2 or SSE2 by compiler flags. No standard library templates here: a copy compiled for AVX2 must not leak out.
 //
 // Dual coordinate descent (Hsieh et al. 2008) for many labels at once, in LIBLINEAR's form:
-//   min 1/2 |w|^2 + sum_i C_i loss(y_i w.x_i),  C_i = cp * cost_i for positives, cn for negatives
+//   min 1/2 |w|^2 + sum_i C_i loss(y_i w.x_i),  C_i = cp * cost_i for positives, the lane's cn for negatives
 //   squared hinge: D_i = 1 / (2 C_i), alpha >= 0;   hinge: D_i = 0, 0 <= alpha <= C_i
 //   G = y (w.x) - 1 + alpha D;  alpha <- clip(alpha - G / (|x|^2 + D));  w += y (alpha_new - alpha) x
 // Shrinking, restart on the full set and the stopping rule max PG - min PG <= eps are per lane, by masks.
@@ -34,8 +34,7 @@ static inline V vmin(V a, V b) { return a < b ? a : b; }
 
 // s = W^T x_i, all lanes. Four rows in flight hide the latency of FMA and of the cache.
 template <int G>
-static inline void score(const Block& b, int64_t i, V* s) {
-  const V* w = reinterpret_cast<const V*>(b.w);
+static inline void score(const Block& b, int64_t i, const V* w, V* s) {
   V acc[4][G];
   for (int u = 0; u < 4; ++u)
     for (int g = 0; g < G; ++g) acc[u][g] = splat(0);
@@ -64,8 +63,7 @@ static inline void score(const Block& b, int64_t i, V* s) {
 
 // W += x_i d^T
 template <int G>
-static inline void update(const Block& b, int64_t i, const V* d) {
-  V* w = reinterpret_cast<V*>(b.w);
+static inline void update(const Block& b, int64_t i, const V* d, V* w) {
   for (int64_t p = b.ptr[i]; p < b.ptr[i + 1]; ++p) {
     V* row = w + static_cast<int64_t>(b.idx[p]) * G;
     const V x = splat(b.val[p]);
@@ -81,10 +79,10 @@ static inline void update(const Block& b, int64_t i, const V* d) {
   for (int g = 0; g < G; ++g) row[g] += splat(b.bias) * d[g];
 }
 
-// Upper bound C of each lane: cn for negatives, cp * cost for positives.
+// C of each lane: its own cn for negatives, cp * cost for positives.
 template <int G>
 static inline void bounds(const Block& b, int64_t i, V* c) {
-  for (int g = 0; g < G; ++g) c[g] = splat(b.cn);
+  __builtin_memcpy(c, b.cn, G * sizeof(V));
   for (int64_t p = b.cost_ptr[i]; p < b.cost_ptr[i + 1]; ++p) {
     const int lane = b.cost_lane[p];
     c[lane / 8][lane % 8] = b.cp * b.cost[p];
@@ -100,7 +98,8 @@ struct Lanes {  // per-lane state of the two hinge losses
 template <int G, bool kSquared>
 static inline uint32_t hinge_step(const Block& b, int64_t i, uint32_t on, Lanes<G>& t) {
   V s[G], c[G], d[G];
-  score<G>(b, i, s);
+  V* w = reinterpret_cast<V*>(b.w);
+  score<G>(b, i, w, s);
   bounds<G>(b, i, c);
   V* alpha = reinterpret_cast<V*>(b.alpha) + i * G;
   const uint32_t positive = b.positive[i];
@@ -127,7 +126,7 @@ static inline uint32_t hinge_step(const Block& b, int64_t i, uint32_t on, Lanes<
     shrunk |= bits_of(gone) << (8 * g);
     moved |= bits_of(d[g] != zero) << (8 * g);
   }
-  if (moved) update<G>(b, i, d);
+  if (moved) update<G>(b, i, d, w);
   return shrunk;
 }
 
@@ -211,6 +210,7 @@ static inline float inside(double alpha, float c) {
 
 template <int G>
 static int solve_logistic(const Block& b) {
+  V* w = reinterpret_cast<V*>(b.w);
   LogisticLane lane[8 * G];
   uint32_t running = 0;
   for (int64_t i = 0; i < b.n; ++i) running |= b.active[i] = b.allowed[i];
@@ -233,7 +233,7 @@ static int solve_logistic(const Block& b) {
       const uint32_t on = b.active[i] & running;
       if (!on) continue;
       V s[G], c[G], d[G];
-      score<G>(b, i, s);
+      score<G>(b, i, w, s);
       bounds<G>(b, i, c);
       for (int g = 0; g < G; ++g) d[g] = splat(0);
       for (uint32_t left = on; left; left &= left - 1) {
@@ -244,7 +244,7 @@ static int solve_logistic(const Block& b) {
         b.alpha[i * 8 * G + l] = inside(z, c[l / 8][l % 8]);
         d[l / 8][l % 8] = static_cast<float>(step * y);
       }
-      update<G>(b, i, d);
+      update<G>(b, i, d, w);
       if ((k & 1023) == 1023 && b.cancelled(b.context)) return -1;
     }
     for (int l = 0; l < 8 * G; ++l) {
@@ -256,8 +256,13 @@ static int solve_logistic(const Block& b) {
   return pass;
 }
 
+#include "primal_impl.h"
+
 template <int G>
 static int solve_lanes(const Block& b) {
+  if (b.solver == Solver::newton) return solve_newton<G>(b);
+  if (b.solver == Solver::proximal) return solve_proximal<G>(b);
+  if (b.mean_start && b.loss == Loss::squared_hinge) start_dual<G>(b);
   if (b.loss == Loss::logistic) return solve_logistic<G>(b);
   return b.loss == Loss::hinge ? solve_hinge<G, false>(b) : solve_hinge<G, true>(b);
 }

@@ -57,6 +57,38 @@ struct I8 {
   }
 };
 
+#ifdef __AVX2__
+typedef uint8_t B32 __attribute__((vector_size(32)));
+
+static inline B32 load_bytes(const uint8_t* p) {
+  B32 v;
+  __builtin_memcpy(&v, p, 32);
+  return v;
+}
+static inline B32 splat_bytes(uint8_t x) { return B32{} + x; }
+static inline B32 max_bytes(B32 a, B32 b) { return a > b ? a : b; }
+typedef char S32 __attribute__((vector_size(32)));
+template <typename Mask>
+static inline uint32_t bits_of_bytes(Mask mask) {
+  return static_cast<uint32_t>(__builtin_ia32_pmovmskb256(reinterpret_cast<S32>(mask)));
+}
+// Byte l is all ones where bit l is set.
+static inline B32 bytes_of_bits(uint32_t bits) {
+  typedef uint32_t U8x4 __attribute__((vector_size(32)));
+  const B32 spread = __builtin_shuffle(reinterpret_cast<B32>(U8x4{} + bits),
+                                       B32{0,  0,  0,  0,  0,  0,  0,  0,  1,  1,  1,  1,  1,  1,  1,  1,
+                                           18, 18, 18, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19});
+  const B32 bit = B32{1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128,
+                      1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  return reinterpret_cast<B32>((spread & bit) == bit);
+}
+static inline int64_t sum_bytes(B32 v) {
+  typedef long long Q4 __attribute__((vector_size(32)));
+  const Q4 sums = reinterpret_cast<Q4>(__builtin_ia32_psadbw256(reinterpret_cast<S32>(v), S32{}));
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+#endif
+
 template <typename T>
 static inline uint32_t number(const uint8_t* p, int64_t k) {
   T v;
@@ -96,6 +128,57 @@ static inline int64_t bytes_of(const Chunk& c, uint32_t entries) {
   return entries < c.head.dense_from ? entries * static_cast<int64_t>(sizeof(C) + W::bytes) : c.width * W::bytes;
 }
 
+// The place of `low` among n sorted numbers, or n.
+template <typename L>
+static inline int64_t position(const uint8_t* lows, int64_t n, uint32_t low) {
+#ifdef __AVX2__
+  if (sizeof(L) == 1) {  // loads may run past the bucket, never past the record's padding
+    const B32 wanted = splat_bytes(static_cast<uint8_t>(low));
+    for (int64_t r = 0; r < n; r += 32) {
+      const uint32_t hits = bits_of_bytes(load_bytes(lows + r) == wanted);
+      if (hits) {
+        const int64_t found = r + __builtin_ctz(hits);
+        return found < n ? found : n;
+      }
+    }
+    return n;
+  }
+#endif
+  int64_t r = 0;
+  for (int64_t step = n; step > 0;) {  // first number >= low
+    const int64_t half = step / 2;
+    if (number<L>(lows, r + half) < low)
+      r += half + 1, step -= half + 1;
+    else
+      step = half;
+  }
+  return r < n && number<L>(lows, r) == low ? r : n;
+}
+
+// Bytes of the first r rows of a bucket.
+template <typename W, typename C>
+static inline int64_t bytes_before(const Chunk& c, const uint8_t* counts, int64_t r) {
+  int64_t at = 0, k = 0;
+#ifdef __AVX2__
+  if (sizeof(C) == 1) {
+    const int64_t unit = 1 + W::bytes, whole = c.width * W::bytes;
+    const B32 last = splat_bytes(static_cast<uint8_t>(c.head.dense_from - 1 < 255 ? c.head.dense_from - 1 : 255));
+    const bool any_whole = c.head.dense_from <= 256;
+    for (; k < r; k += 32) {
+      const uint32_t inside = r - k >= 32 ? ~0u : (1u << (r - k)) - 1;
+      const B32 n = load_bytes(counts + k);
+      const uint32_t dense = any_whole ? bits_of_bytes(max_bytes(n, last) == n) & inside : 0;
+      const uint32_t sparse = inside & ~dense;
+      at += __builtin_popcount(dense) * whole +
+            (sum_bytes(n & bytes_of_bits(sparse)) + __builtin_popcount(sparse)) * unit;
+    }
+    return at;
+  }
+#endif
+  for (; k < r; ++k) at += bytes_of<W, C>(c, number<C>(counts, k) + 1);
+  return at;
+}
+
 // Where feature f has its row.
 template <typename W, typename C, typename L>
 static inline RowAt find_row(const Chunk& c, uint32_t f) {
@@ -103,23 +186,11 @@ static inline RowAt find_row(const Chunk& c, uint32_t f) {
   if (begin == c.directory[b + 1]) return {0, 0};
   const uint8_t* lows = c.buckets + begin + sizeof(L);
   const int64_t n = static_cast<int64_t>(number<L>(lows - sizeof(L), 0)) + 1;
-  const uint32_t low = f & ((uint32_t{1} << c.head.shift) - 1);
-  int64_t r = 0;
-  if (n <= 16)
-    while (r < n && number<L>(lows, r) < low) ++r;
-  else
-    for (int64_t step = n; step > 0;) {  // first row with a low part >= low
-      const int64_t half = step / 2;
-      if (number<L>(lows, r + half) < low)
-        r += half + 1, step -= half + 1;
-      else
-        step = half;
-    }
-  if (r == n || number<L>(lows, r) != low) return {0, 0};
+  const int64_t r = position<L>(lows, n, f & ((uint32_t{1} << c.head.shift) - 1));
+  if (r == n) return {0, 0};
   const uint8_t* counts = lows + n * static_cast<int64_t>(sizeof(L));
-  int64_t at = n * static_cast<int64_t>(sizeof(L) + sizeof(C)) + static_cast<int64_t>(sizeof(L));
-  for (int64_t k = 0; k < r; ++k) at += bytes_of<W, C>(c, number<C>(counts, k) + 1);
-  return {begin + static_cast<uint32_t>(at), number<C>(counts, r) + 1};
+  const int64_t start = n * static_cast<int64_t>(sizeof(L) + sizeof(C)) + static_cast<int64_t>(sizeof(L));
+  return {begin + static_cast<uint32_t>(start + bytes_before<W, C>(c, counts, r)), number<C>(counts, r) + 1};
 }
 
 // Look-ups of a few features are kept in flight, so that their cache misses overlap.

@@ -39,7 +39,7 @@ struct Scratch {
   LaneMarks marks;
   std::vector<uint32_t> active;
   std::vector<int32_t> order;
-  Aligned w, alpha;
+  Aligned w, alpha, work;
 };
 
 // What one blocked solve leaves after pruning: entries by feature row, columns within the chunk.
@@ -244,12 +244,16 @@ class Trainer {
     b.cost_lane = s.marks.cost_lane.data();
     b.cost = s.marks.cost.data();
     b.loss = config_.loss;
+    b.solver = config_.solver;
+    b.mean_start = config_.mean_start;
+    b.l1 = config_.l1;
     b.cp = config_.cp;
-    b.cn = config_.cn;
+    for (int64_t l = 0; l < 32; ++l) b.cn[l] = config_.cn * config_.negative[std::min(job.first + l, job.last - 1)];
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
     b.w = s.w.zeros((rows.width() + 1) * job.lanes);
     b.alpha = s.alpha.zeros(rows.n * job.lanes);
+    b.work = s.work.zeros(work_floats(b));
     b.active = s.active.data();
     b.order = s.order.data();
     b.context = &order;

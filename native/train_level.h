@@ -12,6 +12,10 @@ namespace lw {
 
 struct SolverConfig {
   Loss loss = Loss::squared_hinge;
+  Solver solver = Solver::dual;
+  bool mean_start = false;
+  float l1 = 0.1f;                  // solver proximal
+  const float* negative = nullptr;  // (children) weights of their negatives, times cn
   float cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
   int max_iter = 100;
   Weight weight = Weight::f32;  // how weights are stored

@@ -196,13 +196,18 @@ def assign_balanced(sim: list[list[float]], parts: int) -> list[int]:
     return choice
 
 
-def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps):
+def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps, mean=False):
     """Label by label dual coordinate descent with LIBLINEAR's shrinking. x includes the bias column."""
     n = len(x)
     diag = 0.5 / cost if squared else np.zeros(n)
     upper = np.full(n, np.inf) if squared else cost
     norm = (x**2).sum(axis=1)
     w, alpha, active = np.zeros(x.shape[1]), np.zeros(n), np.ones(n, bool)
+    if mean and (y > 0).any():
+        u, v = mean_start(x, y)
+        start = np.where(y > 0, u / (y > 0).sum() + v / n, -v / n)
+        alpha = start if (start >= 0).all() else alpha
+        w = x.T @ (alpha * y)
     old_max, old_min = np.inf, -np.inf
     for p in range(max_iter):
         high, low = -np.inf, np.inf
@@ -271,7 +276,117 @@ def solve_logistic(x, y, cost, visit, eps, max_iter, gaps):
     return w
 
 
-def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level, gaps):
+def mean_start(x, y):
+    """(u, v) of w0 = u P + v A with w0·P = 1 and w0·(mean of negatives) = -2; zeros where the means coincide."""
+    p, a, share = x[y > 0].mean(axis=0), x.mean(axis=0), (y > 0).mean()
+    det = (p @ a) ** 2 - (p @ p) * (a @ a)
+    if share in (0, 1) or not det < -1e-6 * (p @ p) * (a @ a) or not p @ a > 1e-6 * (p @ p):
+        return 0.0, 0.0
+    u = ((3 * share - 2) * (p @ a) - a @ a) / det
+    return u, (1 - u * (p @ p)) / (p @ a)
+
+
+def solve_newton(x, y, cost, eps, max_iter, mean, gaps):
+    """Newton's method with preconditioned conjugate gradients and a halving line search, one label."""
+    n, d = x.shape
+    w = np.zeros(d)
+    slack = np.maximum(0, 1 - y * (x @ w))
+    first = np.linalg.norm(-2 * x.T @ (cost * y * slack))
+    few = max(min((y > 0).sum(), (y < 0).sum()), 1)
+    if mean and (y > 0).any():
+        u, v = mean_start(x, y)
+        w = u * x[y > 0].mean(axis=0) + v * x.mean(axis=0)
+    for _ in range(max_iter):
+        slack = np.maximum(0, 1 - y * (x @ w))
+        gaps.decide(*(1 - y * (x @ w)))
+        grad = w - 2 * x.T @ (cost * y * slack)
+        gaps.decide(np.linalg.norm(grad) - eps * few / n * first)
+        if np.linalg.norm(grad) <= eps * few / n * first:
+            break
+        h = np.eye(d) + 2 * (x.T * (cost * (slack > 0))) @ x
+        pre = 1 + 0.02 * (x**2).T @ (cost * (slack > 0))
+        step = conjugate(h, grad, pre, gaps)
+        # Stopped early, conjugate gradients magnify errors of the gradient: where 1e-5 is seen, so is float32.
+        shaken = conjugate(h, grad + 1e-5 * np.cos(np.arange(d)), pre, Gaps())
+        if np.abs(shaken - step).max() > 2e-4:
+            gaps.decide(0)
+        before = 0.5 * w @ w + (cost * slack**2).sum()
+        for t in 0.5 ** np.arange(20):
+            after = w + t * step
+            loss = (cost * np.maximum(0, 1 - y * (x @ after)) ** 2).sum()
+            promise = 0.5 * after @ after + loss - before - 0.01 * t * (grad @ step)
+            gaps.decide(promise)
+            if promise <= 0:
+                w = after
+                break
+        else:
+            break
+    return w
+
+
+def conjugate(h, grad, pre, gaps):
+    """-H⁻¹ grad, until the quadratic model gains little (LIBLINEAR's rule)."""
+    step, res, model = np.zeros(len(grad)), -grad, 0.0
+    way = res / pre
+    for k in range(1, 31):
+        rz = res @ (res / pre)
+        gaps.decide(rz)
+        if rz == 0:
+            break
+        a = rz / (way @ h @ way)
+        step, res = step + a * way, res - a * (h @ way)
+        now = -0.5 * step @ (res - grad)
+        gaps.decide(k * (now - model) - 0.5 * now)
+        if not k * (now - model) < 0.5 * now:
+            break
+        model, way = now, res / pre + (res @ (res / pre)) / rz * way
+    return step
+
+
+def solve_proximal(x, y, cost, l1, eps, max_iter, bias, gaps):
+    """FISTA in the metric of the Hessian's diagonal, with step search and restart, from the best bias; one label."""
+    w = np.zeros(x.shape[1])
+    if bias:
+        w[-1] = (cost * y).sum() / cost.sum() / bias
+    old, point, steep, pace = w, w, 1.0, 1.0
+    metric = 1e-6 + 2 * (x**2).T @ cost
+
+    def loss(v):
+        return (cost * np.maximum(0, 1 - y * (x @ v)) ** 2).sum()
+
+    for _ in range(max_iter):
+        grad = -2 * x.T @ (cost * y * np.maximum(0, 1 - y * (x @ point)))
+        steep *= 0.9
+        while True:
+            free = point - grad / metric / steep
+            w = np.sign(free) * np.maximum(np.abs(free) - l1 / metric / steep, 0)
+            change = w - point
+            bound = loss(point) + grad @ change + 0.5 * steep * (metric * change**2).sum() + 1e-6 * loss(point)
+            gaps.decide(loss(w) - bound)
+            if loss(w) <= bound:
+                break
+            steep *= 2
+        worst = np.abs(change * metric).max() * steep
+        gaps.decide(worst - eps * l1)
+        if not worst > eps * l1:
+            break
+        turn = (point - w) @ (w - old)
+        gaps.decide(turn)
+        pace = 1.0 if turn > 0 else pace
+        following = (1 + math.sqrt(1 + 4 * pace**2)) / 2
+        point, old, pace = w + (pace - 1) / following * (w - old), w, following
+    return w
+
+
+def pair_distances(x, z, ids):
+    """|x - z|² for the rows of z that ids names."""
+    return np.array([[((x[i] - z[j]) ** 2).sum() if j >= 0 else 0 for j in row] for i, row in enumerate(ids)])
+
+
+def train_level(
+    x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level, gaps,
+    solver="dual", mean=False, l1=0.1, negative=None,
+):  # fmt: skip
     """W (d + 1, K) with pruning; y, cost (n, K), m (n, parents) dense 0/1."""
     n = len(x)
     xb = np.hstack([x, np.full((n, 1), bias)])
@@ -292,11 +407,15 @@ def train_level(x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, 
             if not rows:
                 continue
             sign = np.where(y[rows, c] > 0, 1.0, -1.0)
-            costs = np.where(y[rows, c] > 0, cp * cost[rows, c], cn)
-            if loss == "logistic":
+            costs = np.where(y[rows, c] > 0, cp * cost[rows, c], cn * (1 if negative is None else negative[c]))
+            if solver == "newton":
+                w[:, c] = solve_newton(xb[rows], sign, costs, eps, max_iter, mean, gaps)
+            elif solver == "proximal":
+                w[:, c] = solve_proximal(xb[rows], sign, costs, l1, eps, max_iter, bias, gaps)
+            elif loss == "logistic":
                 w[:, c] = solve_logistic(xb[rows], sign, costs, visit, eps, max_iter, gaps)
             else:
-                w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge", gaps)
+                w[:, c] = solve_hinge(xb[rows], sign, costs, visit, eps, max_iter, loss == "squared-hinge", gaps, mean)
     return np.where(np.abs(w) >= threshold, w, 0)
 
 
@@ -309,7 +428,11 @@ def beam(x, weights, child_ptrs, combiners, keeps, discount=1.0, bias=1.0):
             margins = row @ w
             scored = []
             for parent, score in nodes:
-                for c in range(child_ptrs[t][parent], child_ptrs[t][parent + 1]):
+                children = range(child_ptrs[t][parent], child_ptrs[t][parent + 1])
+                if len(children) == 1 and t + 1 < len(weights) and combiners[t] != "noop":
+                    scored.append((children[0], score))  # an only child above the labels is its parent
+                    continue
+                for c in children:
                     scored.append((c, _combine(combiners[t], discount * score, margins[c])))
             scored.sort(key=lambda pair: (-pair[1], pair[0]))
             nodes = scored[: keeps[t]]

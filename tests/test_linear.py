@@ -201,20 +201,27 @@ def test_relevance_norms(norm, expected):
     beam=st.integers(1, 4),
     keep=st.integers(1, 9),
     discount=st.sampled_from([1.0, 0.9]),
+    uneven=st.booleans(),
 )
-def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam, keep, discount):
+def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam, keep, discount, uneven):
     if sparse + dense == 0:
         dense = 1
     rng = np.random.default_rng(seed)
     x, whole = random_features(rng, rows, sparse, dense)
     ptrs = [np.array([0, 3]), np.array([0, 2, 5, 7])]
+    if uneven:
+        ptrs = [np.array([0, 3]), np.array([0, 1, 3, 4]), np.array([0, 2, 4, 6, 7])]
+    combiners = combiners if not uneven else (combiners[0], combiners[0], combiners[1])
     weights = [np.round(rng.normal(size=(sparse + dense + 1, int(p[-1]))).astype(np.float32), 2) for p in ptrs]
     for w in weights:
         w[:sparse] *= rng.random((sparse, w.shape[1])) < 0.6
     levels = [level_from(w, p, sparse, dense) for w, p in zip(weights, ptrs, strict=True)]
     config = SearchConfig(beam=beam, combiner=combiners, discount=discount)
-    ids, scores = search(x, levels, Search(config, 2, keep), threads=1)
-    expected, wider = (reference.beam(whole, weights, ptrs, combiners, [beam, k], discount) for k in (keep, keep + 1))
+    ids, scores = search(x, levels, Search(config, len(ptrs), keep), threads=1)
+    expected, wider = (
+        reference.beam(whole, weights, ptrs, combiners, [*[beam] * (len(ptrs) - 1), k], discount)
+        for k in (keep, keep + 1)
+    )
     for i in range(rows):
         found = [(int(a), float(b)) for a, b in zip(ids[i], scores[i], strict=True) if a >= 0]
         assert len(found) == len(expected[i])
@@ -285,7 +292,7 @@ def test_a_searcher_refuses_what_does_not_fit():
         {"keep": [0]},
         {"keep": [1, 1]},
         {"names": np.zeros(2, np.int32)},
-        {"levels": [level.native] * 2, **dict.fromkeys(("combiner", "power", "keep"), [2, 2]), "discount": [1.0, 1.0]},
+        {"levels": [level.native] * 2, "combiner": [2, 2], "power": [3, 3], "keep": [2, 2], "discount": [1.0, 1.0]},
     ):
         with pytest.raises(ValueError, match=r"level|names"):
             searcher_of([level], **change)

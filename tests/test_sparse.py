@@ -166,3 +166,12 @@ def test_a_row_of_zeros_stays():
 def test_pointers_that_do_not_fit_are_not_followed():
     with pytest.raises(ValueError, match="pointers"):
         _core.unit_rows(np.array([0, 5]), np.zeros(1, np.int32), np.zeros(1, np.float32), 1, np.zeros((1, 0), "f4"), 1)
+
+
+def test_rows_of_both_blocks_are_scaled_together():
+    """[3 0 ; 4] becomes [0.6 0 ; 0.8]; a row of zeros stays; the user's arrays are left as they were."""
+    dense = np.array([[4.0], [0.0]], np.float32)
+    found = unit_rows(Features(as_csr([[3.0, 0.0], [0.0, 0.0]]), dense))
+    assert found.sparse.to_scipy().toarray().tolist() == [[np.float32(0.6), 0], [0, 0]]
+    assert found.dense.tolist() == [[np.float32(0.8)], [0]]
+    assert dense.tolist() == [[4], [0]]

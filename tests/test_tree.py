@@ -32,6 +32,8 @@ pytestmark = pytest.mark.native
         (30938, TreeConfig(branch=16, leaf=16, min_codes=128), (128, 2048, 30938)),
         (501070, TreeConfig(branch=8, leaf=16, min_codes=64), (64, 512, 4096, 32768, 501070)),
         (670091, TreeConfig(branch=32), (8, 256, 8192, 670091)),
+        (670091, TreeConfig(), (32, 512, 8192, 670091)),  # no top level of two
+        (670091, TreeConfig(branch=2, leaf=20_000), (2, 4, 8, 16, 32, 64, 670091)),
         (100, TreeConfig(), (100,)),
         (101, TreeConfig(), (2, 101)),
         (1, TreeConfig(), (1,)),
@@ -174,10 +176,20 @@ def test_an_unbalanced_tree_is_nested_and_the_same_for_any_thread_count(depth):
         assert (width >= 2).all()  # no part of a single label
         above = np.bincount(tree.labels_to_nodes(t - 1, 801)[labels]) if t else np.array([400])
         assert (np.diff(ptr)[above <= 20] == 1).all()  # small nodes pass through
-        assert np.diff(ptr).max() <= 7
+        assert np.diff(ptr).max() <= 7 or t == tree.depth - 2
     for other in trees[1:]:
         assert other.leaves.tobytes() == tree.leaves.tobytes()
         assert [p.tolist() for p in other.child_ptrs] == [p.tolist() for p in tree.child_ptrs]
+
+
+def test_clusters_that_hold_too_much_are_replaced_by_equal_parts():
+    """90 labels alike and 10 others: the 90 would be one node."""
+    tree = build(blocks(90, 10), np.arange(100, dtype=np.int32), unbalanced(branch=50, leaf=2, depth=2), 0, threads=1)
+    assert tree.depth == 2
+    assert sorted(np.diff(tree.child_ptrs[1]).tolist()) == [10, 18, 18, 18, 18, 18]  # at most 10 · leaf
+    whole = unbalanced(branch=50, leaf=2, depth=2, widest=90)
+    tree = build(blocks(90, 10), np.arange(100, dtype=np.int32), whole, 0, threads=1)
+    assert sorted(np.diff(tree.child_ptrs[1]).tolist()) == [10, 90]
 
 
 def test_a_flat_tree_is_one_level_of_all_labels():

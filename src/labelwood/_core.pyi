@@ -10,9 +10,23 @@ CsrParts = tuple[NDArray[int64], NDArray[int32], NDArray[float32]]
 TermParts = tuple[NDArray[uint8], NDArray[int64], NDArray[float32]]
 
 def isa() -> str: ...
+def give_back_memory() -> None: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
+def pair_distances(
+    x_ptr: NDArray[int64],
+    x_idx: NDArray[int32],
+    x_val: NDArray[float32],
+    x_cols: int,
+    x_dense: NDArray[float32],
+    z_ptr: NDArray[int64],
+    z_idx: NDArray[int32],
+    z_val: NDArray[float32],
+    z_dense: NDArray[float32],
+    ids: NDArray[int32],
+    threads: int,
+) -> NDArray[float32]: ...
 def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int) -> CsrParts: ...
 def sum_columns(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
@@ -70,7 +84,11 @@ def train_level(
     mt_idx: NDArray[int32],
     mt_val: NDArray[float32],
     child_ptr: NDArray[int64],
+    negative: NDArray[float32],
     loss: int,
+    solver: int,
+    mean_start: bool,
+    l1: float,
     cp: float,
     cn: float,
     eps: float,

@@ -34,7 +34,7 @@ class Cutter:
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Cut order[ptr[i]:ptr[i+1]] into parts[i] parts ("uneven" may make fewer): the new order and ptr."""
         tree = 0 if level < self.shared else self.tree
+        way_number, z = _WAYS.index(way), self.z.parts
         return _core.split(
-            *self.z.parts, order, ptr, parts, _WAYS.index(way), self.max_iter, self.sample, self.seed, tree, self.threads,
-            self.progress,
-        )  # fmt: skip
+            *z, order, ptr, parts, way_number, self.max_iter, self.sample, self.seed, tree, self.threads, self.progress
+        )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from . import _core, limits
 from .config import PerLevel, at, setting
+from .disk import Spool
 from .errors import ConfigError, ModelFileError
 from .progress import Tick
 from .sparse import Csr, Features
@@ -28,6 +29,7 @@ from .tensorfile import OnDemand
 
 WEIGHTS = ("float32", "float16", "int8")
 LOSSES = ("squared-hinge", "hinge", "logistic")
+SOLVERS = ("dual", "newton", "proximal")
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
 
 
@@ -42,6 +44,18 @@ class LinearConfig:
     lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
     eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
     max_iter: PerLevel[int] = setting(100, "passes over the instances at most", low=1, high=1_000_000)
+    solver: PerLevel[str] = setting(
+        "dual",
+        "dual coordinate descent; newton (conjugate gradients, for one-vs-all); or proximal: ProXML's L1 regulariser "
+        "instead of 1/2 |w|². The last two are for the squared hinge",
+        choices=SOLVERS,
+    )
+    l1: PerLevel[float] = setting(0.1, "solver proximal: weight of |w|₁", low=1e-6, high=1e6)
+    start: PerLevel[str] = setting(
+        "zero",
+        "first weights: 0, or the combination of two means that tells positives from negatives (squared hinge)",
+        choices=("zero", "mean-separating"),
+    )
     bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
     threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
     weights: PerLevel[str] = setting("float16", "how weights are stored", choices=WEIGHTS)
@@ -50,6 +64,11 @@ class LinearConfig:
         "cost-sensitive positives: off, induced from the label counts up the tree (induce), or the user's own values "
         "at the leaves and up the tree (given)",
         choices=("off", "induce", "given"),
+    )
+    weighting: PerLevel[str] = setting(
+        "none",
+        "weights by propensity: a rare label's positives count more (pw), or a rare label's negatives less (pw-cb)",
+        choices=("none", "pw", "pw-cb"),
     )
     relevance_norm: str = setting("l1", "how a document's relevances are scaled", choices=("l1", "l2", "max", "none"))
 
@@ -69,6 +88,16 @@ class LinearConfig:
                 "both must be ≥ 1e-06 and ≤ 1e+06."
             )
         return 1 / lam, alpha / lam
+
+    def check_solver(self, level: int, levels: int) -> None:
+        """ConfigError where a solver or a start is asked for with a loss it does not know."""
+        loss, solver = at(self.loss, level, levels, "linear.loss"), at(self.solver, level, levels, "linear.solver")
+        start = at(self.start, level, levels, "linear.start")
+        if loss != "squared-hinge" and (solver != "dual" or start != "zero"):
+            asked = f"linear.solver = {solver!r}" if solver != "dual" else f"linear.start = {start!r}"
+            raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
+        if solver == "proximal" and start != "zero":
+            raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,20 +218,25 @@ def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class Pile:
-    """Collects the records of a level as training emits them."""
+    """Collects the records of a level as training emits them: in memory, or in a spool on disk."""
 
-    def __init__(self, parents: int) -> None:
+    def __init__(self, parents: int, spool: Spool | None = None) -> None:
         self.places = np.zeros((parents, 2), np.int64)
         self.size = 0
-        self.bytes = bytearray()
+        self.spool = spool
+        self.bytes = bytearray()  # grows in place: large blocks are remapped, not copied
 
     def write(self, parent: int, record: NDArray[np.uint8]) -> None:
         self.places[parent] = self.size, len(record)
-        self.bytes += record.data
         self.size += len(record)
+        if self.spool is None:
+            self.bytes += record.data
+        else:
+            self.spool.write(record.data)
 
     def records(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self.bytes, np.uint8)
+        """All records, end to end; nothing can be added any more."""
+        return np.frombuffer(self.bytes if self.spool is None else self.spool.map(), np.uint8)
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:
@@ -242,18 +276,30 @@ def train_level(
     *,
     place: Place,
     threads: int,
+    negative: NDArray[np.float32] | None = None,
+    spool: Spool | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
-    """Classifiers of one level: costs (n, K_t) of the positives, shortlist M (n, K_{t-1})."""
+    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1}).
+
+    With a spool the chunks go there as they are finished, and memory holds only those in the making.
+    """
     t, depth = place.level, place.levels
+    config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)
-    pile = Pile(len(child_ptr) - 1)
+    pile = Pile(len(child_ptr) - 1, spool)
+    costs_t, m_t = costs.transpose(), m.transpose()
+    del costs, m  # a caller who keeps no name for them holds each only once
     _core.train_level(
         *x.parts,
-        *costs.transpose().parts[:3],
-        *m.transpose().parts[:3],
+        *costs_t.parts[:3],
+        *m_t.parts[:3],
         child_ptr,
+        negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
         loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
+        mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
+        l1=at(config.l1, t, depth, "linear.l1"),
         cp=cp,
         cn=cn,
         eps=at(config.eps, t, depth, "linear.eps"),

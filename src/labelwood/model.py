@@ -18,11 +18,12 @@ from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
 from .linear import LinearLevel, Search, check_features, searcher
-from .names import Names
+from .names import NO_NAMES, Names
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import Recipe, from_plain
 from .sparse import Features
+from .tail import centroid_tensors, centroids_from, nearness, rerank
 from .tree import Tree
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -44,7 +45,8 @@ class Model(Predictor):
     tree: Tree
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
-    label_texts: Names = Names.of(())  # words for each label, "" where there are none; empty if none were given
+    label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
+    centroids: Features | None = None  # (L, d), where the recipe ranks by them
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -67,6 +69,10 @@ class Model(Predictor):
             return digest_plain(["own", self.sparse_cols, self.dense_cols, to_dict(self.recipe.features)])
         return digest_plain(["tfidf", to_dict(self.tfidf.config), digest_tensors(self.tfidf.tensors())])
 
+    @cached_property
+    def _inverse_propensity(self) -> NDArray[np.float64]:
+        return self.recipe.tail.inverse(self.counts, self.rows)
+
     def features(self, texts: Texts | None, x: Features | None, threads: int, progress: Progress) -> Features:
         """X (n, d) as the classifiers see it, from texts or from the user's own features."""
         if self.tfidf is None:
@@ -77,7 +83,14 @@ class Model(Predictor):
             return Features(self.tfidf.transform(texts, threads=threads, progress=tick))
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
-        return self._searcher(k)(*x[0].parts, threads, progress)
+        tail = self.recipe.tail
+        keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
+        found = self._searcher(keep)(*x[0].parts, threads, progress)
+        if not tail.reranks:
+            return found
+        near = None if self.centroids is None else nearness(x[0], self.centroids, found[0], tail.gamma, threads)
+        ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
+        return ids[:, :k], scores[:, :k]
 
     def _searcher(self, k: int) -> _core.Searcher:
         found = self._searchers.get(k)
@@ -113,6 +126,8 @@ class Model(Predictor):
         parts: dict[str, Tensors] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
+        if self.centroids is not None:
+            parts["centroids"] = centroid_tensors(self.centroids)
         return parts | {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
 
     def _label_tensors(self) -> dict[str, NDArray[Any]]:
@@ -145,10 +160,15 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
         for t, ptr in enumerate(tree.child_ptrs)
     ]
+    if ("centroids" in parts) != (recipe.tail.alpha < 1):
+        raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
+    mu = None
+    if "centroids" in parts:
+        mu = _once(memo, parts["centroids"], (len(labels), sparse_cols, dense_cols), centroids_from)
     data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
-    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts)
+    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu)
 
 
 def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:

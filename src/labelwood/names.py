@@ -100,3 +100,6 @@ def _is_text(arena: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
         return False
     starts = offsets[offsets < len(arena)]
     return not (arena[starts] & 0xC0 == 0x80).any()
+
+
+NO_NAMES = Names.of(())

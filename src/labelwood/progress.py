@@ -4,7 +4,7 @@
         _core.train_level(..., progress=tick)  # native calls take the callback as it is
     progress.timings  # {"training level 2": 12.3}
 
-`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws one line on a terminal while a stage is taking long.
+`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long.
 """
 
 from __future__ import annotations

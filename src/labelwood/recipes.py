@@ -19,6 +19,7 @@ from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig, SearchConfig
 from .shortlist import ShortlistConfig
+from .tail import TailConfig
 from .tree import TreeConfig
 
 
@@ -35,6 +36,7 @@ class Recipe:
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
     linear: LinearConfig = section(LinearConfig, "the linear classifiers")
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
+    tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
     ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
 
 
@@ -57,11 +59,9 @@ METHODS: dict[str, Method] = {
         good_at="large label sets on a CPU: trains in seconds to minutes, predicts in microseconds",
         presets={
             "default": {},
-            "fast": {"tree.branch": 32, "search.beam": 5},
+            "fast": {"linear.eps": 0.3, "linear.max_iter": 10, "linear.weights": "int8"},
             "ensemble": {"ensemble.trees": 3},  # the paper's results: three trees, mean of their scores
-            "tail": {
-                "shortlist.source": "union"
-            },  # harder negatives: rare labels gain, training takes 2-5 times as long
+            "tail": {"tail.alpha": 0.6, "tail.beta": 0.5},  # nearness to a label's documents counts, rare labels more
         },
     ),
     "parabel": Method(

@@ -71,7 +71,10 @@ class TreeConfig:
         choices=("nearest", "first"),
     )
     widest: int | None = setting(
-        None, "group the children of a taxonomy's node by balanced k-means where there are more than this many", low=2
+        None,
+        "cut into equal parts what has more children than this: a taxonomy's nodes (default: none), or the last inner "
+        "nodes of an unbalanced tree (default: 10 times leaf)",
+        low=2,
     )
 
 
@@ -160,7 +163,7 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
     stop = config.min_codes or config.branch
     while True:
         sizes = (codes, *sizes)
-        if codes <= stop or codes // config.branch < 2:
+        if codes <= stop or codes // config.branch < min(4, config.branch):  # two or three top nodes tell little
             return sizes
         codes //= config.branch
 
@@ -233,6 +236,11 @@ def _unbalanced(cutter: Cutter, labels: int, config: TreeConfig) -> Nesting:
         if len(cuts) == len(ptr):  # nothing was cut, nor would be further down
             break
         child_ptrs.append(np.searchsorted(cuts, ptr))
+        ptr = cuts
+    if child_ptrs:  # where labels are much alike one cluster may hold most of them: equal parts of it, side by side
+        parts = -(-np.diff(ptr) // (config.widest or 10 * config.leaf))
+        order, cuts = cutter.cut(order, ptr, parts.astype(np.int32), "bisect", len(child_ptrs) - 1)
+        child_ptrs[-1] = np.searchsorted(cuts, ptr)[child_ptrs[-1]]
         ptr = cuts
     return [*child_ptrs, ptr], order
 
