@@ -111,7 +111,7 @@ def test_one_at_a_time_for_every_k(model):
 
 def test_one_row_of_any_type():
     rows = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 0]], np.float32)
-    trained = lw.train(X=rows, labels=[["x"], ["y"], ["z"]])
+    trained = lw.train(X=sparse.csr_matrix(rows), labels=[["x"], ["y"], ["z"]])
     right = trained.predict(X=sparse.csr_matrix(rows))
     for kind in (np.float32, np.float64, np.int64, np.uint8):
         for index in (np.int32, np.int64):
