@@ -433,7 +433,7 @@ def test_a_taxonomy_is_the_tree_and_belongs_to_what_is_resumed(run: Run, train_f
     found = run(*args)
     assert found.code == 0, found.err
     assert f"{path}: a taxonomy of 14 nodes, 11 of 12 labels in it\n" in found.out
-    assert "1 label of 12 not in the taxonomy" in found.err
+    assert "not in the taxonomy: 1 label of 12;" in found.err
     assert "tree: 4 → 12 (nodes by level, the last are the labels)\n" in found.out
     assert "already trained" in run(*args).out
     path.write_text(path.read_text().replace("label4\tgroup1", "label4\tgroup2"))

@@ -97,3 +97,19 @@ def test_several_trees_are_trained_shown_and_resumed(folder, tmp_path, capsys):
     code, found = run(capsys, *train, "--resume")
     assert code == 1
     assert "is that of another run" in found.err
+
+
+def test_margins_and_probabilities_in_one_mean_are_told(folder, tmp_path, capsys):
+    code, found = run(capsys, "ensemble", folder / "tree", folder / "flat", "-m", tmp_path / "mixed")
+    assert code == 0
+    assert found.err.startswith("warning: some of the models score by margins, others by probabilities, and their mean")
+    assert "--average sigmoid, rank or round-robin" in found.err
+
+
+def test_an_ensemble_of_texts_and_features_says_what_a_file_lacks(folder, tmp_path, capsys):
+    lw.train(X=[[1.0, 0.0], [0.0, 1.0]], labels=[["label1"], ["label2"]]).save(tmp_path / "own")
+    both = tmp_path / "both"
+    assert run(capsys, "ensemble", folder / "tree", tmp_path / "own", "-m", both)[0] == 0
+    for command in (["evaluate", both, folder / "data.jsonl"], ["predict", both, "--text", "word3"]):
+        code, found = run(capsys, *command)
+        assert (code, "others on features" in found.err) == (1, True)

@@ -213,7 +213,7 @@ def test_describe():
     assert rows["inner.width"].allowed == "a whole number ≥ 1 and ≤ 9, or a list of them"
     assert rows["inner.share"].allowed == "a number > 0 and ≤ 1"
     assert rows["inner.norm"].allowed == "l2 or none"
-    assert rows["sizes"].allowed == "a whole number ≥ 1 list, or none"
+    assert rows["sizes"].allowed == "a list: a whole number ≥ 1, or none"
     assert (rows["on"].default, rows["on"].help) == (True, "a switch")
 
 
@@ -252,8 +252,8 @@ def test_layers_of_a_recipe():
     """Defaults, preset, config, single settings, seed: the later wins."""
     table = {"search": {"beam": 7}, "seed": 1}
     recipe = resolve("xr-linear", preset="fast", config=table, settings={"linear.threshold": "0.2"}, seed=9)
-    assert (recipe.tree.branch, recipe.search.beam, recipe.linear.threshold, recipe.seed) == (32, 7, 0.2, 9)
-    assert resolve("xr-linear", preset="fast").search.beam == 5
+    assert (recipe.linear.weights, recipe.search.beam, recipe.linear.threshold, recipe.seed) == ("int8", 7, 0.2, 9)
+    assert resolve("xr-linear", preset="fast", config={"linear": {"eps": 0.2}}).linear.eps == 0.2
     for options, words in (
         ({"name": "xr-liner"}, "did you mean 'xr-linear'"),
         ({"preset": "fats"}, "did you mean 'fast'"),
@@ -290,3 +290,8 @@ def test_dotted_keys_in_a_table_are_settings():
     table = {"linear.threshold": 0.3, "search": {"beam": 4}}
     recipe = resolve("xr-linear", config=table)
     assert (recipe.linear.threshold, recipe.search.beam) == (0.3, 4)
+
+
+@pytest.mark.parametrize("value", ["none,pw", '["none", "pw"]', (None, "pw"), ["none", "pw"]])
+def test_the_choice_none_is_a_word_in_a_list_too(value):
+    assert resolve(settings={"linear.weighting": value}).linear.weighting == ("none", "pw")

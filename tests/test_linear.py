@@ -13,6 +13,7 @@ import labelwood as lw
 import reference
 from cases import cases
 from chunks import chunk_of
+from labelwood import _core
 from labelwood.linear import (
     COMBINERS,
     LOSSES,
@@ -292,3 +293,40 @@ def test_broken_levels_are_refused():
 def test_alpha_and_lambda_do_not_mix_with_costs():
     with pytest.raises(lw.ConfigError, match="not both"):
         LinearConfig(alpha=0.5, lam=0.5, cp=3.0).costs(0, 1)
+
+
+def searcher_of(own: list[LinearLevel], **change: object) -> _core.Searcher:
+    depth = len(own)
+    plan = {"combiner": [2] * depth, "power": [3] * depth, "discount": [1.0] * depth, "keep": [2] * depth}
+    plan |= {"names": np.zeros(0, np.int32), "exact": False, "logs": False}
+    return _core.Searcher(**{"levels": [level.native for level in own], **plan, **change})
+
+
+def test_a_searcher_refuses_what_does_not_fit():
+    rng = np.random.default_rng(0)
+    x, _ = random_features(rng, 20, 6, 2)
+    y, _ = random_labels(rng, 20, 3)
+    ptr = np.array([0, 3])
+    level = train_level(x, y, all_rows(20), ptr, LinearConfig(), place=Place(0, 1, 0), threads=1)
+    sound = searcher_of([level])
+    assert sound(*x.parts, 1, None)[0].shape == (20, 2)
+    for change in (
+        {"levels": []},
+        {"keep": [0]},
+        {"keep": [1, 1]},
+        {"names": np.zeros(2, np.int32)},
+        {"levels": [level.native] * 2, "combiner": [2, 2], "power": [3, 3], "keep": [2, 2], "discount": [1.0, 1.0]},
+    ):
+        with pytest.raises(ValueError, match=r"level|names"):
+            searcher_of([level], **change)
+    for wrong in (random_features(rng, 4, 5, 2)[0], random_features(rng, 4, 6, 1)[0]):
+        with pytest.raises(ValueError, match="do not fit the features"):
+            sound(*wrong.parts, 1, None)
+    ids, scores = np.zeros((20, 1), np.int32), np.zeros((20, 1), np.float32)
+    assert sound.resume(*x.parts, ids, scores, 1, None)[0].tolist() == sound(*x.parts, 1, None)[0].tolist()
+    for start in ((ids + 1, scores), (ids[1:], scores[1:]), (ids, scores[1:]), (ids[:, :0], scores[:, :0])):
+        with pytest.raises(ValueError, match="start"):
+            sound.resume(*x.parts, *start, 1, None)
+    orphan = LinearLevel(np.array([0, 1, 3]), level.records, level.places.repeat(2, axis=0), 6, 2)
+    with pytest.raises(ValueError, match="single root"):
+        searcher_of([orphan])(*x.parts, 1, None)

@@ -62,10 +62,10 @@ def test_every_layout_says_the_same(tmp_path, layout, pack):
         ('{"a": ["b"], "b": ["a"]}', "taxonomy:", "a → b → a"),
         ("a\tb\nc\n", "line 2", "two columns, a child and its parent"),
         ('{"id": "a", "parents": ["b"]}\n{"id": "b"}\n', "line 2", "'parents'"),
-        ('{"a": {"label": "A"}}', "taxonomy:", "write [] for none"),
-        ('{"a": [1.5]}', "taxonomy:", "text or a whole number"),
-        ('{"a": 1.5}', "taxonomy:", "a list of names or nothing"),
-        ('{"a": [""]}', "taxonomy:", "empty"),
+        ('{"a": {"label": "A"}}', "taxonomy, field 'a':", "write [] for none"),
+        ('{"a": [1.5]}', "taxonomy, field 'a':", "text or a whole number"),
+        ('{"a": 1.5}', "taxonomy, field 'a':", "a list of names or nothing"),
+        ('{"a": [""]}', "taxonomy, field 'a':", "empty"),
         ("child\tparent\n", "taxonomy:", "not a single label"),
         ("\n", "taxonomy:", "only blank lines"),
     ],
@@ -126,7 +126,7 @@ def test_nodes_without_labels_are_dropped_and_chains_collapse():
 
 
 def test_labels_outside_stand_under_one_node_and_are_counted():
-    with pytest.warns(UserWarning, match="2 labels of 4 not in the taxonomy"):
+    with pytest.warns(UserWarning, match="not in the taxonomy: 2 labels of 4;"):
         with_taxonomy(labelled(*"abcd"), {"a": "x", "b": "x"})
     assert grown({"a": "x", "b": "x"}, "abcd") == [["a", "b"], ["c", "d"]]
     assert grown({"a": "x", "b": "x"}, "abc") == [["a", "b"], "c"]
@@ -251,3 +251,19 @@ def test_asked_for_and_missing():
 
 def lw_dataset(taxonomy):
     return dataclasses.replace(from_lists(TEXTS, LISTS), taxonomy=taxonomy)
+
+
+def test_a_taxonomy_and_another_kind_of_tree_are_not_both_taken():
+    texts, labels = keyword_set()
+    parents = {labels[0][0]: "top"}
+    with pytest.raises(lw.ConfigError, match=r"a taxonomy is given, but tree\.kind is set to 'flat'; leave out one"):
+        lw.train(texts, labels, taxonomy=parents, settings={"tree.kind": "flat"})
+
+
+@pytest.mark.parametrize(("value", "found"), [("3.5", "is a number"), ('{"x": 1}', "'parents' or 'parent'")])
+def test_a_mistake_in_one_object_is_told_with_its_key(tmp_path, value, found):
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"pear": "fruit", "apple": {value}}}')
+    with pytest.raises(lw.DataError, match=found) as caught:
+        read_taxonomy(path)
+    assert str(caught.value).startswith(f"{path}, field 'apple': ")

@@ -12,6 +12,7 @@ import pytest
 
 import labelwood as lw
 from labelwood.data import from_matrix
+from labelwood.progress import Silent
 from labelwood.sparse import Csr, Features
 from toy import keyword_set
 
@@ -71,3 +72,37 @@ def test_a_daemon_thread_at_exit_does_not_abort():
         "time.sleep(0.5)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (
+            "dismec",
+            {"search.kind": "exact"},
+            r"'noop' \(margins\); set search\.combiner to sigmoid",
+        ),
+        ("xr-linear", {"linear.loss": "squared-hinge,logistic", "linear.solver": "newton"}, "the loss is 'logistic'"),
+        ("xr-linear", {"linear.alpha": "1,1", "linear.lam": "1,1e-9"}, r"mean cp = 1e\+09"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_before_a_level_is_trained(method, settings, message):
+    progress = Silent()
+    with pytest.raises(lw.ConfigError, match=message):
+        lw.train(TEXTS, LABELS, method=method, settings={"tree.leaf": 3, **settings}, progress=progress)
+    assert not any(name.startswith("level") for name in progress.timings)
+
+
+def test_trees_that_cannot_differ_are_told():
+    parents = {name: f"group{i % 3}" for i, name in enumerate(sorted({y for row in LABELS for y in row}))}
+    with pytest.warns(UserWarning, match="'taxonomy' has nothing random in it, so the 3 trees are the same"):
+        three = lw.train(TEXTS, LABELS, method="parabel", taxonomy=parents)
+    one = lw.train(TEXTS, LABELS, method="parabel", preset="one-tree", taxonomy=parents)
+    assert three.predict(TEXTS, k=3) == one.predict(TEXTS, k=3)
+    with pytest.warns(UserWarning, match="'flat' has nothing random in it, so the 2 trees"):
+        lw.train(TEXTS, LABELS, method="dismec", settings={"ensemble.trees": 2})
+
+
+def test_label_texts_without_a_known_word_are_told():
+    with pytest.warns(UserWarning, match="no text of a label holds a word .* 'pifa'"):
+        lw.train(TEXTS, LABELS, label_texts={LABELS[0][0]: "qqqq"}, settings={"labels.kind": "text", "tree.leaf": 3})

@@ -249,6 +249,8 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
 
 def _scalar(options: tuple[Any, ...], value: object, path: str, meta: Mapping[str, Any]) -> object:
     kinds = [o for o in options if o in {bool, int, float, str}]
+    if value is None and "none" in (meta.get("choices") or ()):
+        value = "none"  # the word, as in linear.weighting=none,pw
     result: object
     if isinstance(value, bool):
         ok, result = bool in kinds, value
@@ -294,7 +296,9 @@ def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
     text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
     if any(typing.get_origin(o) is tuple for o in options):
         text = (
-            f"{text}, or a list of them" if words else _kind_words(typing.get_args(_tuple_of(options)), meta) + " list"
+            f"{text}, or a list of them"
+            if words
+            else f"a list: {_kind_words(typing.get_args(_tuple_of(options)), meta)}"
         )
     return f"{text}, or none" if type(None) in options else text
 

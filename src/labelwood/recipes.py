@@ -13,7 +13,7 @@ from typing import Any
 
 from . import limits
 from .averages import EnsembleConfig
-from .config import from_dict, merge, read_toml, section, setting, with_settings
+from .config import check_levels, from_dict, merge, read_toml, section, setting, with_settings
 from .errors import ConfigError, nearest
 from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
@@ -120,7 +120,11 @@ METHODS: dict[str, Method] = {
         summary="no tree: one classifier for each label against all documents; small weights are dropped",
         paper="DiSMEC: Distributed Sparse Machines for Extreme Multi-label Classification (Babbar, Schölkopf, 2017)",
         good_at="the best linear accuracy where every label can see every document: up to some ten thousand labels",
-        presets={"default": {}},
+        presets={
+            "default": {},
+            # Negatives only from the clusters that a coarse tree finds likely; margins alone rank, as in one-vs-all.
+            "shortlist": {"tree.kind": "balanced", "shortlist.source": "union"},
+        },
     ),
 }
 
@@ -144,10 +148,14 @@ def resolve(
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
     seed: int | None = None,
+    taxonomy: bool = False,
 ) -> Recipe:
-    """A recipe from its defaults, then a preset, then a config (TOML file or table), then single settings."""
+    """A recipe from its defaults, then a preset, then a config (TOML file or table), then single settings.
+
+    With a taxonomy the tree is the user's own.
+    """
     found = method(name)
-    recipe = found.recipe
+    recipe = with_settings(found.recipe, {"tree.kind": "taxonomy"}) if taxonomy else found.recipe
     if preset is not None:
         if not isinstance(preset, str) or preset not in found.presets:
             raise ConfigError(f"{name} has no preset {str(preset)[:80]!r}; {nearest(str(preset)[:80], found.presets)}")
@@ -160,7 +168,20 @@ def resolve(
         recipe = with_settings(recipe, {"seed": seed})
     if recipe.method != name:
         raise ConfigError(f"the config is for method {recipe.method!r}, but {name!r} was asked for.")
+    if taxonomy and recipe.tree.kind != "taxonomy":
+        raise ConfigError(
+            f"a taxonomy is given, but tree.kind is set to {recipe.tree.kind!r}; leave out one of the two."
+        )
     return recipe
+
+
+def check_depth(recipe: Recipe, levels: int) -> None:
+    """ConfigError where settings do not fit a tree of so many levels, or one another: found before any training."""
+    check_levels(recipe, levels)
+    recipe.search.check_kind()
+    for level in range(levels):
+        recipe.linear.check_solver(level, levels)
+        recipe.linear.costs(level, levels)
 
 
 def from_plain(table: object) -> Recipe:

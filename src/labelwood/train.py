@@ -10,14 +10,16 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .config import at, check_levels, to_dict
+from . import _core
+from .budget import Guard
+from .config import at, to_dict
 from .data import Dataset, Texts
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
@@ -25,9 +27,10 @@ from .features import Tfidf
 from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
+from .names import Names
 from .predictor import Predictor
 from .progress import Progress, Silent
-from .recipes import Recipe
+from .recipes import Recipe, check_depth
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features, as_features, checked
 from .tail import centroid_tensors, centroids, centroids_from, weights
@@ -45,9 +48,12 @@ class Run:
     work: Path | None = None  # workspace folder; None: keep nothing
     resume: bool = False
     overwrite: bool = False
+    memory: int | None = None  # bytes that may be held; None: no budget
 
     def __post_init__(self) -> None:
         workers(self.threads)  # refuses nonsense before any work
+        if self.memory is not None and not isinstance(self.progress, Guard):
+            object.__setattr__(self, "progress", Guard(self.progress, self.memory))
 
     @property
     def workers(self) -> int:
@@ -101,6 +107,8 @@ def identity_of(model: Predictor) -> dict[str, Any]:
 
 def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predictor:
     recipe.ensemble.shares()  # refuses weights that do not fit before any work
+    recipe.search.check_kind()
+    _check_trees(recipe)
     problem = prepare(data)
     _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
@@ -109,6 +117,17 @@ def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predict
     except (ConfigError, DataError):
         space.remove()  # what was asked for cannot be trained: there is nothing to resume
         raise
+
+
+def _check_trees(recipe: Recipe) -> None:
+    """Say so when the trees of an ensemble cannot differ."""
+    kind, trees = recipe.tree.kind, recipe.ensemble.trees
+    if trees > 1 and (kind == "flat" or (kind == "taxonomy" and recipe.tree.widest is None)):
+        warnings.warn(
+            f"tree.kind = {kind!r} has nothing random in it, so the {trees} trees are the same; "
+            "ensemble.trees = 1 predicts the same in less time.",
+            stacklevel=4,
+        )
 
 
 def _check_relevance(y: Csr, recipe: Recipe) -> None:
@@ -220,8 +239,9 @@ class _Trainer:
     def train(self) -> Predictor:
         tfidf, x, x_key = self.features()
         trees = self.trees(x, x_key, tfidf)
+        _core.give_back_memory()  # label features are gone
         for grown in trees:
-            check_levels(self.recipe, grown.tree.depth)
+            check_depth(self.recipe, grown.tree.depth)
         mu = self.centroids(x, x_key)
         members: list[Model] = []
         first: list[_Level] = []
@@ -231,12 +251,17 @@ class _Trainer:
             members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
         return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
 
+    @cached_property
+    def names(self) -> tuple[Names, Names]:
+        """Label names and label texts, one of each for all members."""
+        return Names.of(self.problem.names), Names.of(self.data.label_texts)
+
     def model(
         self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
     ) -> Model:
         return Model(
             recipe=self.recipe,
-            labels=self.problem.names,
+            labels=self.names[0],
             counts=self.problem.counts,
             rows=self.problem.y.rows,
             tfidf=tfidf,
@@ -245,7 +270,7 @@ class _Trainer:
             tree=tree,
             levels=levels,
             data_key=self.problem.data_key,
-            label_texts=self.data.label_texts,
+            label_texts=self.names[1],
             centroids=mu,
         )
 
@@ -253,7 +278,7 @@ class _Trainer:
         """X: the user's own, or tf-idf fitted in one pass over the text."""
         if self.data.features is not None:
             key = digest_plain({"data": self.problem.data_key, "features": to_dict(self.recipe.features)})
-            return None, self.recipe.features.scaled(self.data.features), key
+            return None, self.own_features(self.data.features, key), key
         texts, config = self.data.texts, self.recipe.tfidf
         if texts is None:
             raise DataError("the data has neither texts nor features.")
@@ -268,6 +293,22 @@ class _Trainer:
         indptr, indices, data = (stage.tensors[f"x.{part}"] for part in ("indptr", "indices", "data"))
         tfidf = Tfidf.from_tensors(config, state)
         return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
+
+    def own_features(self, given: Features, key: str) -> Features:
+        """The user's features as training sees them; under a budget, a copy of them is mapped instead of held."""
+        scale = self.recipe.features.scaled
+        if self.run.memory is None or self.space.folder is None or self.recipe.features.norm == "none":
+            return scale(given)
+        names = ("indptr", "indices", "data", "dense")
+
+        def make() -> dict[str, NDArray[Any]]:
+            ptr, idx, val, _, dense = scale(given).parts
+            return dict(zip(names, (ptr, idx, val, dense), strict=True))
+
+        stage = self.space.stage("features", {"features": key}, make)
+        ptr, idx, val, dense = (stage.tensors[name] for name in names)
+        sparse = None if given.sparse is None else checked(Csr(ptr, idx, val, given.sparse_cols), "the features")
+        return Features(sparse, None if given.dense is None else dense)
 
     def trees(self, x: Features, x_key: str, tfidf: Tfidf | None) -> list[_Grown]:
         """Clusters of the labels that have positives, once for each tree; they share the label features."""
@@ -307,6 +348,12 @@ class _Trainer:
         if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
             words = Texts.from_strings([self.data.label_texts[label] for label in seen])
             texts = tfidf.transform(words, threads=self.run.workers)
+            if texts.nnz == 0:
+                warnings.warn(
+                    "no text of a label holds a word that the documents taught the model; "
+                    f"labels.kind = {self.recipe.labels.kind!r} then is 'pifa'.",
+                    stacklevel=2,
+                )
         with self.run.progress.stage("label features", len(seen), "labels") as tick:
             return label_features(
                 Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,
@@ -332,6 +379,7 @@ class _Trainer:
             stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, grown, above))
             made = LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols)
             levels.append(_Level(made, stage.key))
+            _core.give_back_memory()
         return levels
 
     def level(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
@@ -340,12 +388,14 @@ class _Trainer:
         m = self.shortlist(x, grown, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
         costs, negative = self.weighted(costs, t, tree.depth)
+        held = [m, costs]  # popped into the call, which lets go of them early
+        del m, costs
         name = self.named(grown, f"level {t + 1} of {tree.depth}")
         with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
             place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
-                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
-                progress=tick,
+                x, held.pop(), held.pop(), tree.child_ptrs[t], linear, place=place, threads=self.run.workers,
+                negative=negative, spool=self.space.spool(), progress=tick,
             )  # fmt: skip
         return level.tensors()
 

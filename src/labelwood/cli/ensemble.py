@@ -34,6 +34,12 @@ def ensemble(
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
     store.check_target(model, overwrite=True)
     made = Ensemble([load(folder) for folder in models], config)
+    if config.average in {"mean", "softmax"} and len({member.gives_margins for member in made.members}) > 1:
+        show.complain(
+            "warning",
+            f"some of the models score by margins, others by probabilities, and their {config.average} mixes the two; "
+            "--average sigmoid, rank or round-robin suits both.",
+        )
     made.save(model)
     manifest = store.describe(model)
     labels, trees = counted(len(made.labels), "label"), counted(made.config.trees, "tree")

@@ -16,7 +16,7 @@ from .dataset import Dataset, check_label
 from .fields import kind_of
 from .reading import without_end
 from .rows import Log
-from .side import Layout, either, key_of
+from .side import Layout, either, entry, key_of
 from .source import Source
 
 _LAYOUT = Layout(
@@ -36,7 +36,7 @@ def read_label_texts(path: str | Path) -> dict[str, str]:
                 if texts.setdefault(name, text) != text:
                     raise DataError(f"the label {name!r} stands twice, with different texts.")
             except DataError as error:
-                raise error.at(file=source.name, line=line) from error
+                raise error.at(file=source.name, line=line, field=entry(line, ident)) from error
         if not texts:
             raise DataError("there is not a single label in it.", file=source.name)
     return texts

@@ -85,6 +85,11 @@ def _from_object(source: Source) -> Iterator[Pair]:
     return ((None, ident, value) for ident, value in found.items())
 
 
+def entry(line: int | None, ident: object) -> str | None:
+    """The place of a mistake in one object over the whole file: its key, where there is no line to name."""
+    return repr(ident)[:80] if line is None else None
+
+
 def bare(ident: str) -> str:
     """A URI without its angle brackets."""
     return ident.removeprefix("<").removesuffix(">")

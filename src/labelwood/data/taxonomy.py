@@ -20,7 +20,7 @@ from ..errors import DataError, counted
 from ..taxonomy import Taxonomy
 from .dataset import Dataset, check_label
 from .fields import kind_of
-from .side import Layout, bare, either, key_of
+from .side import Layout, bare, either, entry, key_of
 from .source import Source
 
 _LAYOUT = Layout(
@@ -42,7 +42,7 @@ def read_taxonomy(path: str | Path) -> dict[str, tuple[str, ...]]:
                 for name in _names(value):
                     own.setdefault(name, line)
             except DataError as error:
-                raise error.at(file=source.name, line=line) from error
+                raise error.at(file=source.name, line=line, field=entry(line, ident)) from error
         if not parents:
             raise DataError("there is not a single label in it.", file=source.name)
         if cycle := _cycle({name: tuple(own) for name, own in parents.items()}):
@@ -81,7 +81,7 @@ def _check_overlap(inside: NDArray[np.bool_], data: Dataset, found: Mapping[str,
         )
     if missing := int((~inside).sum()):
         warnings.warn(
-            f"{counted(missing, 'label')} of {len(inside):,} not in the taxonomy; together they stand under one node "
+            f"not in the taxonomy: {counted(missing, 'label')} of {len(inside):,}; together they stand under one node "
             "of their own.",
             stacklevel=3,
         )
