@@ -30,6 +30,13 @@ struct LevelArrays {
   int64_t width(int64_t parent) const { return child_ptr.data()[parent + 1] - child_ptr.data()[parent]; }
   const uint8_t* record(int64_t parent) const { return records.data() + places.data()[2 * parent]; }
 
+  // Makes a record ready, where records are verified on first use. Works with and without the GIL.
+  void ensure(int64_t parent) const {
+    if (!ready || std::atomic_ref(ready->data()[parent]).load(std::memory_order_acquire)) return;
+    nb::gil_scoped_acquire acquire;
+    verify(parent);
+  }
+
   // What is wrong with one record, empty if nothing is.
   std::string fault(int64_t parent) const {
     return check_chunk(record(parent), places.data()[2 * parent + 1], width(parent), sparse_cols, dense_cols);
@@ -74,6 +81,64 @@ LevelArrays make_level(In<int64_t> child_ptr, In<uint8_t> records, In2<int64_t> 
       throw nb::value_error("a record lies outside the file");
   }
   return level;
+}
+
+// What a search needs besides the features. Holds the levels and the names, so it may be kept and used by many threads.
+struct Searcher {
+  std::vector<nb::object> held;
+  In<int32_t> names;
+  int64_t sparse_cols = 0;
+  SearchPlan plan;
+
+  void check(const Features& x) const {
+    if (x.sparse.cols != sparse_cols || x.dense_cols != plan.levels[0].dense_cols)
+      throw nb::value_error("the levels do not fit the features or each other");
+  }
+};
+
+Searcher make_searcher(nb::list levels, std::vector<int> combiner, std::vector<int> power, std::vector<float> discount,
+                       std::vector<int64_t> keep, In<int32_t> names, bool exact, bool logs) {
+  const size_t depth = nb::len(levels);
+  if (!depth) throw nb::value_error("a model needs at least one level");
+  if (combiner.size() != depth || power.size() != depth || discount.size() != depth || keep.size() != depth)
+    throw nb::value_error("each level needs a combiner, a power, a discount and a width");
+  Searcher s{{}, names, 0, {}};
+  for (size_t t = 0; t < depth; ++t) {
+    s.held.push_back(levels[t]);
+    const auto& arrays = nb::cast<const LevelArrays&>(s.held.back());
+    s.plan.levels.push_back(arrays.view(combiner[t], power[t], discount[t], keep[t]));
+    const Level& level = s.plan.levels.back();
+    if (!t) s.sparse_cols = arrays.sparse_cols;
+    if (keep[t] < 1 || arrays.sparse_cols != s.sparse_cols || level.dense_cols != s.plan.levels[0].dense_cols ||
+        (t && level.parents != s.plan.levels[t - 1].children))
+      throw nb::value_error("the levels do not fit the features or each other");
+  }
+  if (names.shape(0)) {
+    if (static_cast<int64_t>(names.shape(0)) != s.plan.levels.back().children)
+      throw nb::value_error("names do not fit the last level");
+    s.plan.names = names.data();
+  }
+  s.plan.exact = exact;
+  s.plan.logs = logs;
+  return s;
+}
+
+nb::tuple run_search(const Features& x, const SearchPlan& plan, int threads, nb::handle progress) {
+  if (!plan.start.ids && plan.levels[0].parents != 1)
+    throw nb::value_error("a search without a start begins at a single root");
+  const size_t n = static_cast<size_t>(x.rows()), k = static_cast<size_t>(plan.levels.back().keep);
+  int64_t widest = 0;
+  for (const Level& level : plan.levels) widest = std::max(widest, level.keep);
+  Control control;
+  Found found;
+  // A few documents and a narrow beam: inline, no thread is woken.
+  if (static_cast<int64_t>(n) * widest <= 1024) {
+    nb::gil_scoped_release release;
+    found = search_tree(x, plan, 1, control);
+  } else {
+    run_polled(control, progress, [&] { found = search_tree(x, plan, threads, control); });
+  }
+  return nb::make_tuple(to_numpy(std::move(found.ids), {n, k}), to_numpy(std::move(found.scores), {n, k}));
 }
 
 // Records on their way to Python: workers put them here, the waiting thread takes them out.
@@ -206,6 +271,7 @@ void bind_linear(nb::module_& m) {
           [](const LevelArrays& l) {
             int64_t count = 0;
             for (int64_t p = 0; p < l.parents(); ++p) {
+              l.ensure(p);
               const ChunkRows c = decode_chunk(l.record(p), l.width(p), l.dense_cols);
               count += static_cast<int64_t>(c.vals.size()) +
                        std::count_if(c.dense.begin(), c.dense.end(), [](float w) { return w != 0; });
@@ -216,6 +282,7 @@ void bind_linear(nb::module_& m) {
       .def(
           "decode",
           [](const LevelArrays& l, int64_t parent) {
+            l.ensure(parent);
             ChunkRows c = decode_chunk(l.record(parent), l.width(parent), l.dense_cols);
             return nb::make_tuple(to_numpy(std::move(c.rows)), to_numpy(std::move(c.end)), to_numpy(std::move(c.cols)),
                                   to_numpy(std::move(c.vals)), to_numpy(std::move(c.bias)),
@@ -223,59 +290,38 @@ void bind_linear(nb::module_& m) {
           },
           nb::arg("parent"), "The weights of a sound record: (rows, end, cols, vals, bias, dense).");
 
-  m.def(
-      "search_tree",
-      [](In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense,
-         std::vector<const LevelArrays*> levels, std::vector<int> combiner, std::vector<int> power,
-         std::vector<float> discount, std::vector<int64_t> keep, In<int32_t> names, std::optional<In2<int32_t>> ids,
-         std::optional<In2<float>> scores, bool exact, bool logs, int threads, nb::object progress) {
-        const Features x = features_view(xp, xi, xv, cols, dense);
-        const size_t n = static_cast<size_t>(x.rows()), depth = levels.size();
-        if (!depth) throw nb::value_error("a model needs at least one level");
-        if (combiner.size() != depth || power.size() != depth || discount.size() != depth || keep.size() != depth)
-          throw nb::value_error("each level needs a combiner, a power, a discount and a width");
-        SearchPlan plan;
-        for (size_t t = 0; t < depth; ++t) {
-          plan.levels.push_back(levels[t]->view(combiner[t], power[t], discount[t], keep[t]));
-          const Level& level = plan.levels.back();
-          if (keep[t] < 1 || levels[t]->sparse_cols != cols || level.dense_cols != x.dense_cols ||
-              (t && level.parents != plan.levels[t - 1].children))
-            throw nb::value_error("the levels do not fit the features or each other");
-        }
-        if (names.shape(0)) {
-          if (static_cast<int64_t>(names.shape(0)) != plan.levels.back().children)
-            throw nb::value_error("names do not fit the last level");
-          plan.names = names.data();
-        }
-        if (ids.has_value() != scores.has_value()) throw nb::value_error("a start needs ids and scores");
-        if (ids) {
-          if (ids->shape(0) != n || scores->shape(0) != n || ids->shape(1) != scores->shape(1) || !ids->shape(1))
-            throw nb::value_error("the start does not fit the features");
-          plan.start = {ids->data(), scores->data(), static_cast<int64_t>(ids->shape(1))};
-          for (size_t p = 0; p < n * ids->shape(1); ++p)
-            if (ids->data()[p] >= plan.levels[0].parents) throw nb::value_error("the start names a node that is not");
-        } else if (plan.levels[0].parents != 1) {
-          throw nb::value_error("a search without a start begins at a single root");
-        }
-        plan.exact = exact;
-        plan.logs = logs;
-        const size_t k = static_cast<size_t>(keep.back());
-        Control control;
-        Found found;
-        // A few documents and a narrow beam: inline, no thread is woken.
-        if (static_cast<int64_t>(n) * *std::max_element(keep.begin(), keep.end()) <= 1024) {
-          nb::gil_scoped_release release;
-          found = search_tree(x, plan, 1, control);
-        } else {
-          run_polled(control, progress, [&] { found = search_tree(x, plan, threads, control); });
-        }
-        return nb::make_tuple(to_numpy(std::move(found.ids), {n, k}), to_numpy(std::move(found.scores), {n, k}));
-      },
-      nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"), nb::arg("levels"),
-      nb::arg("combiner"), nb::arg("power"), nb::arg("discount"), nb::arg("keep"), nb::arg("names"),
-      nb::arg("start_ids").none(), nb::arg("start_scores").none(), nb::arg("exact"), nb::arg("logs"),
-      nb::arg("threads"), nb::arg("progress").none(),
-      "The best nodes of the last level for each row: (ids (n, k), scores (n, k)).");
+  nb::class_<Searcher>(m, "Searcher")
+      .def(nb::new_(&make_searcher), nb::arg("levels"), nb::arg("combiner"), nb::arg("power"), nb::arg("discount"),
+           nb::arg("keep"), nb::arg("names"), nb::arg("exact"), nb::arg("logs"))
+      .def(
+          "__call__",
+          [](const Searcher& self, In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense,
+             int threads, nb::object progress) {
+            const Features x = features_view(xp, xi, xv, cols, dense);
+            self.check(x);
+            return run_search(x, self.plan, threads, progress);
+          },
+          nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"),
+          nb::arg("threads"), nb::arg("progress").none(),
+          "The best nodes of the last level for each row: (ids (n, k), scores (n, k)).")
+      .def(
+          "resume",
+          [](const Searcher& self, In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense,
+             In2<int32_t> ids, In2<float> scores, int threads, nb::object progress) {
+            const Features x = features_view(xp, xi, xv, cols, dense);
+            self.check(x);
+            const size_t n = static_cast<size_t>(x.rows());
+            if (ids.shape(0) != n || scores.shape(0) != n || ids.shape(1) != scores.shape(1) || !ids.shape(1))
+              throw nb::value_error("the start does not fit the features");
+            SearchPlan plan = self.plan;
+            plan.start = {ids.data(), scores.data(), static_cast<int64_t>(ids.shape(1))};
+            for (size_t p = 0; p < n * ids.shape(1); ++p)
+              if (ids.data()[p] >= plan.levels[0].parents) throw nb::value_error("the start names a node that is not");
+            return run_search(x, plan, threads, progress);
+          },
+          nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"),
+          nb::arg("start_ids"), nb::arg("start_scores"), nb::arg("threads"), nb::arg("progress").none(),
+          "The same, from nodes and log scores that a search of the levels above ended with.");
 }
 
 }  // namespace lw

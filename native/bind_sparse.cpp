@@ -1,8 +1,12 @@
 #include <nanobind/stl/tuple.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "bind.h"
 #include "pairs.h"
 #include "reshape.h"
+#include "scale.h"
 
 namespace lw {
 
@@ -75,6 +79,33 @@ void bind_sparse(nb::module_& m) {
       },
       nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("group"), nb::arg("threads"),
       "(ptr, idx, val) of the matrix whose column g is the sum of the columns c with group[c] = g; -1 is left out.");
+
+  m.def(
+      "unit_rows",
+      [](In<int64_t> ptr, In<int32_t> idx, In<float> val, int64_t cols, In2<float> dense, int threads) {
+        const Features x = features_view(ptr, idx, val, cols, dense);
+        if (ptr.data()[0] != 0 || ptr.data()[x.rows()] != static_cast<int64_t>(val.shape(0)))
+          throw nb::value_error("row pointers do not fit the values");
+        std::vector<float> sparse_out(val.shape(0)), dense_out(dense.size());
+        Control control;
+        {
+          nb::gil_scoped_release release;
+          unit_rows(x, sparse_out.data(), dense_out.data(), threads, control);
+        }
+        return nb::make_tuple(to_numpy(std::move(sparse_out)),
+                              to_numpy(std::move(dense_out), {dense.shape(0), dense.shape(1)}));
+      },
+      nb::arg("ptr"), nb::arg("idx"), nb::arg("val"), nb::arg("cols"), nb::arg("dense"), nb::arg("threads"),
+      "(values, dense) of the rows scaled to length one; a row of zeros stays.");
+
+  m.def(
+      "give_back_memory",
+      [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+      },
+      nb::call_guard<nb::gil_scoped_release>(), "Hand freed memory back to the system, where its library keeps it.");
 }
 
 }  // namespace lw

@@ -481,3 +481,18 @@ def merge(
         order = sorted(labels, key=lambda v: (-total[v], v))
         merged.append([(v, np.float32(total[v])) for v in order[:keep]])
     return merged
+
+
+def unit_rows(x: np.ndarray) -> np.ndarray:
+    """Every row scaled to length one, in double; a row of zeros stays."""
+    lengths = np.sqrt((x.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    return x / np.where(lengths > 0, lengths, 1)
+
+
+def repeated(strings: list[str]) -> int:
+    """The smallest position whose string stands earlier too, of the string smallest in bytes; -1: none."""
+    seen: dict[str, list[int]] = {}
+    for i, string in enumerate(strings):
+        seen.setdefault(string, []).append(i)
+    again = sorted((string.encode(), places[1]) for string, places in seen.items() if len(places) > 1)
+    return again[0][1] if again else -1

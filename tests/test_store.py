@@ -70,7 +70,7 @@ def test_the_folder_by_hand(model):
     assert files.keys() == {entry["name"] for entry in body["files"].values()}
     for part, entry in body["files"].items():
         data = files[entry["name"]]
-        assert (entry["bytes"], entry["block"]) == (len(data), 4 * 2**20)
+        assert (entry["bytes"], entry["block"]) == (len(data), 2**16)
         assert entry["sha256"] == [hashlib.sha256(data).hexdigest()]
         assert entry["name"] == f"{part}-{hashlib.sha256(entry['sha256'][0].encode()).hexdigest()[:16]}.safetensors"
 

@@ -109,7 +109,7 @@ BROKEN = {
     "need 8 bytes of data, but there are 7": build({"a": entry()}, bytes(7)),
     "shape is not possible": build({"a": entry(shape=[2**62, 2**62, 0], offsets=[0, 0])}),
     "neither 0 nor 1": build({"a": entry("BOOL", (2,), (0, 2))}, b"\1\2"),
-    "more than 262144 values": build(b"[" + b"0," * (limits.MAX_JSON_ITEMS + 1) + b"0]"),
+    "more than 524288 values": build(b"[" + b"0," * (limits.MAX_JSON_ITEMS + 1) + b"0]"),
 }
 
 

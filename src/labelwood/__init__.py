@@ -8,20 +8,22 @@ model.save("model/"); model = lw.load("model/")
 
 from __future__ import annotations
 
-from .api import load, train
+from .api import load, plan, train
 from .averages import EnsembleConfig
 from .data import Dataset, ReadOptions
 from .data import read as read_data
 from .ensemble import Ensemble
-from .errors import ConfigError, DataError, LabelwoodError, MissingExtraError, ModelFileError, StorageError
+from .errors import BudgetError, ConfigError, DataError, LabelwoodError, MissingExtraError, ModelFileError, StorageError
 from .metrics import Evaluation, MetricsConfig
 from .model import Model
+from .plan import Plan
 from .predictor import Predictor
 from .recipes import Recipe, methods
 from .sparse import Csr, Features
 
 __version__ = "0.1.0"
 __all__ = [
+    "BudgetError",
     "ConfigError",
     "Csr",
     "DataError",
@@ -35,6 +37,7 @@ __all__ = [
     "MissingExtraError",
     "Model",
     "ModelFileError",
+    "Plan",
     "Predictor",
     "ReadOptions",
     "Recipe",
@@ -42,6 +45,7 @@ __all__ = [
     "__version__",
     "load",
     "methods",
+    "plan",
     "read_data",
     "train",
 ]

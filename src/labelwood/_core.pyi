@@ -10,6 +10,7 @@ CsrParts = tuple[NDArray[int64], NDArray[int32], NDArray[float32]]
 TermParts = tuple[NDArray[uint8], NDArray[int64], NDArray[float32]]
 
 def isa() -> str: ...
+def give_back_memory() -> None: ...
 def validate(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], cols: int, largest: float, threads: int
 ) -> tuple[str, int, int]: ...
@@ -30,6 +31,14 @@ def transpose(ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], c
 def sum_columns(
     ptr: NDArray[int64], idx: NDArray[int32], val: NDArray[float32], group: NDArray[int32], threads: int
 ) -> CsrParts: ...
+def unit_rows(
+    ptr: NDArray[int64],
+    idx: NDArray[int32],
+    val: NDArray[float32],
+    cols: int,
+    dense: NDArray[float32],
+    threads: int,
+) -> tuple[NDArray[float32], NDArray[float32]]: ...
 def pifa(
     yt_ptr: NDArray[int64],
     yt_idx: NDArray[int32],
@@ -126,25 +135,47 @@ class Level:
         NDArray[int32], NDArray[int64], NDArray[uint32], NDArray[float32], NDArray[float32], NDArray[float32]
     ]: ...
 
-def search_tree(
-    x_ptr: NDArray[int64],
-    x_idx: NDArray[int32],
-    x_val: NDArray[float32],
-    x_cols: int,
-    x_dense: NDArray[float32],
-    levels: list[Level],
-    combiner: list[int],
-    power: list[int],
-    discount: list[float],
-    keep: list[int],
-    names: NDArray[int32],
-    start_ids: NDArray[int32] | None,
-    start_scores: NDArray[float32] | None,
-    exact: bool,
-    logs: bool,
-    threads: int,
-    progress: Progress | None,
-) -> tuple[NDArray[int32], NDArray[float32]]: ...
+class Searcher:
+    def __init__(
+        self,
+        levels: list[Level],
+        combiner: list[int],
+        power: list[int],
+        discount: list[float],
+        keep: list[int],
+        names: NDArray[int32],
+        exact: bool,
+        logs: bool,
+    ) -> None: ...
+    def __call__(
+        self,
+        x_ptr: NDArray[int64],
+        x_idx: NDArray[int32],
+        x_val: NDArray[float32],
+        x_cols: int,
+        x_dense: NDArray[float32],
+        threads: int,
+        progress: Progress | None,
+    ) -> tuple[NDArray[int32], NDArray[float32]]: ...
+    def resume(
+        self,
+        x_ptr: NDArray[int64],
+        x_idx: NDArray[int32],
+        x_val: NDArray[float32],
+        x_cols: int,
+        x_dense: NDArray[float32],
+        start_ids: NDArray[int32],
+        start_scores: NDArray[float32],
+        threads: int,
+        progress: Progress | None,
+    ) -> tuple[NDArray[int32], NDArray[float32]]: ...
+
+class Names:
+    def __init__(self, arena: NDArray[uint8], offsets: NDArray[int64]) -> None: ...
+    def some(self, begin: int, end: int) -> list[str]: ...
+    def pairs(self, ids: NDArray[int32], scores: NDArray[float32]) -> list[list[tuple[str, float]]]: ...
+    def repeated(self) -> int: ...
+
 def merge(
     ids: list[NDArray[int32]],
     scores: list[NDArray[float32]],

@@ -1,4 +1,4 @@
-"""The two verbs of the Python API that make a model: `train` and `load`."""
+"""The verbs of the Python API that make a model: `train` and `load`, and `plan`, which says what training takes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import budget
 from .data import (
     Dataset,
     Labels,
@@ -18,13 +19,15 @@ from .data import (
 )
 from .ensemble import load
 from .errors import ConfigError
+from .plan import Plan, within
+from .plan import plan as run_plan
 from .predictor import Predictor, as_dataset
 from .progress import Progress, Silent
 from .recipes import resolve
 from .train import Run
 from .train import train as run_recipe
 
-__all__ = ["load", "train"]
+__all__ = ["load", "plan", "train"]
 
 
 def train(
@@ -46,6 +49,7 @@ def train(
     work: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    memory: str | int | None = None,
 ) -> Predictor:
     """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
 
@@ -60,6 +64,7 @@ def train(
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
     work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
               with `overwrite=True` it starts over
+    memory    a budget such as "8GB": a BudgetError says at once if it cannot do; no result depends on it
     """
     if (resume or overwrite) and (work is None or (resume and overwrite)):
         raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
@@ -72,5 +77,25 @@ def train(
     if taxonomy is not None:
         tree = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
         dataset = with_taxonomy(dataset, tree)
-    run = Run(threads, progress or Silent(), None if work is None else Path(work), resume, overwrite)
-    return run_recipe(dataset, recipe, run)
+    folder = None if work is None else Path(work)
+    run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory))
+    return run_recipe(dataset, recipe, within(dataset, recipe, run))
+
+
+def plan(
+    data: str | Path | Dataset | Sequence[str] | None = None,
+    labels: Labels | None = None,
+    *,
+    X: object = None,
+    method: str = "xr-linear",
+    preset: str | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
+    options: ReadOptions = ReadOptions(),
+    threads: int = 0,
+    work: bool = False,
+) -> Plan:
+    """What `train` would take: memory and time by stage, and the size of the model; `work`: with a workspace."""
+    recipe = resolve(method, preset=preset, config=config, settings=settings)
+    dataset = as_dataset(data, labels, X=X, options=options)
+    return run_plan(dataset, recipe, Run(threads, work=Path() if work else None))

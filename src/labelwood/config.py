@@ -295,11 +295,8 @@ def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
     limit = [f"{sign} {x}" if isinstance(x, int) else f"{sign} {x:g}" for sign, x in bounds if x is not None]
     text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
     if any(typing.get_origin(o) is tuple for o in options):
-        text = (
-            f"{text}, or a list of them"
-            if words
-            else f"a list: {_kind_words(typing.get_args(_tuple_of(options)), meta)}"
-        )
+        each = _kind_words(typing.get_args(_tuple_of(options)), meta)
+        text = f"{text}, or a list of them" if words else f"a list: {each}"
     return f"{text}, or none" if type(None) in options else text
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import limits, plain
+from . import plain
 from .errors import ConfigError
 from .threads import available
 
 Chunk = bytes | memoryview  # a memoryview is of bytes (format "B")
+BLOCK = 4 * 2**20  # bytes of an array hashed together
 
 
 def digest_plain(data: object) -> str:
@@ -37,10 +38,11 @@ def digest_tensors(tensors: Mapping[str, NDArray[Any]]) -> str:
     return digest_plain([[name, digest_arrays(tensors[name])] for name in sorted(tensors)])
 
 
-def digest_blocks(chunks: Sequence[Chunk], block: int = limits.DIGEST_BLOCK) -> tuple[str, ...]:
+def digest_blocks(chunks: Sequence[Chunk], block: int = BLOCK) -> tuple[str, ...]:
     """sha256 of each `block` bytes of the chunks laid end to end; the last block may be shorter."""
     stops = list(accumulate(len(chunk) for chunk in chunks))
     total = stops[-1] if stops else 0
+    count, run = -(-total // block), max(1, BLOCK // block)  # a thread takes a run of blocks
 
     def one(i: int) -> str:
         found = hashlib.sha256()
@@ -48,12 +50,15 @@ def digest_blocks(chunks: Sequence[Chunk], block: int = limits.DIGEST_BLOCK) -> 
             found.update(piece)  # hashlib lets other threads run meanwhile
         return found.hexdigest()
 
-    count = -(-total // block)
-    threads = min(count, available())
+    def some(first: int) -> list[str]:
+        return [one(i) for i in range(first, min(count, first + run))]
+
+    runs = range(0, count, run)
+    threads = min(len(runs), available()) if len(runs) > 1 else 1
     if threads <= 1:
-        return tuple(one(i) for i in range(count))
+        return tuple(digest for first in runs for digest in some(first))
     with ThreadPoolExecutor(threads) as pool:
-        return tuple(pool.map(one, range(count)))
+        return tuple(digest for found in pool.map(some, runs) for digest in found)
 
 
 def as_bytes(array: NDArray[Any]) -> memoryview:

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from .digests import Chunk
 from .errors import ConfigError, ModelFileError, StorageError
@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
 WRITE_BYTES = 64 * 2**20  # one write call: short enough that Ctrl-C is noticed between two
+SPOOL_BYTES = 4 * 2**20  # what a spool collects before it writes
 TRIES = 100  # of a call that a signal interrupts
 
 ADVICE = {
@@ -109,6 +110,48 @@ def publish(path: Path, chunks: Iterable[Chunk]) -> None:
             discard(temporary)
             raise
         sync_folder(path.parent)
+
+
+class Spool:
+    """A file without a name: bytes are added at its end, then read back as a map; it is gone when nobody holds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f".tmp-{secrets.token_hex(8)}"
+        with refusing(self._path):
+            self._fd = _patiently(system.open, self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
+        discard(self._path)  # a killed run leaves nothing behind
+        self._waiting = bytearray()
+        self._size = 0
+
+    def write(self, data: Chunk) -> None:
+        """Add bytes; small ones wait for more. StorageError if the disk refuses."""
+        self._waiting += data
+        if len(self._waiting) >= SPOOL_BYTES:
+            self._flush()
+
+    def map(self) -> memoryview:
+        """All bytes, read-only; nothing can be added any more."""
+        with refusing(self._path), self:
+            self._flush()
+            return _patiently(system.map, self._fd, self._size) if self._size else memoryview(b"")
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                system.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _flush(self) -> None:
+        with refusing(self._path, needed=len(self._waiting)):
+            _write_all(self._fd, self._waiting)
+        self._size += len(self._waiting)
+        self._waiting = bytearray()
 
 
 def discard(path: Path) -> None:
@@ -211,13 +254,17 @@ def _free(path: Path) -> str:
 def _write(path: Path, chunks: Iterable[Chunk]) -> None:
     with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW) as fd:
         for chunk in chunks:
-            rest = memoryview(chunk)
-            while rest:
-                done = _patiently(system.write, fd, rest[:WRITE_BYTES])
-                if done == 0:
-                    raise OSError(errno.EIO, "the disk accepted no bytes")
-                rest = rest[done:]
+            _write_all(fd, chunk)
         _patiently(system.fsync, fd)
+
+
+def _write_all(fd: int, data: Chunk | bytearray) -> None:
+    rest = memoryview(data)
+    while rest:
+        done = _patiently(system.write, fd, rest[:WRITE_BYTES])
+        if done == 0:
+            raise OSError(errno.EIO, "the disk accepted no bytes")
+        rest = rest[done:]
 
 
 @contextmanager

@@ -22,9 +22,12 @@ from .data.dataset import ordered
 from .digests import digest_plain, digest_tensors
 from .errors import ConfigError, LabelwoodError, ModelFileError, counted
 from .model import Memo, Model, Tensors, from_stored
+from .names import Names
 from .predictor import Found, Predictor
 from .progress import Tick
 from .sparse import Features
+
+LATER = frozenset({"records"})  # tensors of a large model that are verified on first use
 
 
 class Ensemble(Predictor):
@@ -45,7 +48,8 @@ class Ensemble(Predictor):
         self.labels, self._ids = _aligned(self._members)
         self.counts = np.zeros(len(self.labels), np.int64)
         for member, ids in zip(self._members, self._ids, strict=True):
-            self.counts[ids] = np.maximum(self.counts[ids], member.counts)
+            where = slice(None) if ids is None else ids
+            self.counts[where] = np.maximum(self.counts[where], member.counts)
         self.label_texts = _texts(self._members, self._ids, len(self.labels))
 
     @property
@@ -77,15 +81,18 @@ class Ensemble(Predictor):
         for number, (member, own, ids) in enumerate(zip(self.members, x, self._ids, strict=True)):
             tick = _part_of(progress, number, count)
             here, scores = member._find([own], min(width, len(member.labels)), threads, tick)
-            if len(member.labels) < len(self.labels) or member.labels != self.labels:
+            if ids is not None:
                 here = np.where(here >= 0, ids[here], np.int32(-1))
             found.append(Ranking(here, scores, member.gives_margins))
         return merge(found, self.config, k, threads=threads)
 
 
 def load(folder: str | Path) -> Predictor:
-    """A saved model or ensemble, memory-mapped, every byte verified before it is used."""
-    stored = store.load(Path(folder))
+    """A saved model or ensemble, memory-mapped, every byte verified before it is used.
+
+    Of a model of more than 256 MB, the classifiers are verified on first use; `verify` checks all of them at once.
+    """
+    stored = store.load(Path(folder), later=LATER)
     try:
         if "members" in stored.meta:
             return _from_stored(stored.meta, stored.parts)
@@ -138,22 +145,25 @@ def _opened(
     return models, tuple(share * own for own_shares, share in inner for own in own_shares)
 
 
-def _aligned(members: Sequence[Model]) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
-    """The names of all labels, and for each member the common ids of its own."""
+def _aligned(members: Sequence[Model]) -> tuple[Names, list[NDArray[np.int32] | None]]:
+    """The names of all labels, and for each member the common ids of its own; None: they are the same."""
     labels = members[0].labels
     if all(member.labels == labels for member in members):
-        return labels, [np.arange(len(labels), dtype=np.int32)] * len(members)
-    labels = ordered({name for member in members for name in member.labels})
+        return labels, [None] * len(members)
+    labels = Names.of(ordered({name for member in members for name in member.labels}))
     place = {name: i for i, name in enumerate(labels)}
     return labels, [np.array([place[name] for name in member.labels], np.int32) for member in members]
 
 
-def _texts(members: Sequence[Model], ids: Sequence[NDArray[np.int32]], labels: int) -> tuple[str, ...]:
+def _texts(members: Sequence[Model], ids: Sequence[NDArray[np.int32] | None], labels: int) -> Names:
+    first = members[0].label_texts
+    if all(own is None and member.label_texts is first for member, own in zip(members, ids, strict=True)):
+        return first
     texts: dict[int, str] = {}
     for member, own in zip(members, ids, strict=True):
-        for i, text in zip(own.tolist(), member.label_texts, strict=False):
+        for i, text in zip(range(labels) if own is None else own.tolist(), member.label_texts, strict=False):
             texts[i] = texts.get(i) or text
-    return tuple(texts.get(i, "") for i in range(labels)) if texts else ()
+    return Names.of(texts.get(i, "") for i in range(labels) if texts)
 
 
 def _part_of(progress: Tick, number: int, count: int) -> Tick:

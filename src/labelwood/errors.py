@@ -67,6 +67,10 @@ class StorageError(LabelwoodError):
     """The disk refused: full, read-only, no permission, or the folder vanished. Earlier files are intact."""
 
 
+class BudgetError(LabelwoodError):
+    """The run would need, or came to need, more memory than it was given. Finished stages are intact."""
+
+
 class MissingExtraError(LabelwoodError):
     """An optional dependency is needed and not installed; the message gives the pip command."""
 

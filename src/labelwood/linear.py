@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from . import _core, limits
 from .config import PerLevel, at, setting
+from .disk import Spool
 from .errors import ConfigError, ModelFileError
 from .progress import Tick
 from .sparse import Csr, Features
+from .tensorfile import OnDemand
 
 WEIGHTS = ("float32", "float16", "int8")
 LOSSES = ("squared-hinge", "hinge", "logistic")
@@ -127,31 +129,52 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearLevel:
-    """The chunks of one level: their records in one pile, in any order, and the place of each parent's."""
+    """The chunks of one level: their records in one pile, in any order, and the place of each parent's.
+
+    The records of a large model on disk are verified one by one, each before its first use (`source`).
+    """
 
     child_ptr: NDArray[np.int64]  # (parents + 1)
     records: NDArray[np.uint8]
     places: NDArray[np.int64]  # (parents, 2): first byte, bytes
     sparse_cols: int
     dense_cols: int
+    source: OnDemand | None = None
 
     @functools.cached_property
     def native(self) -> _core.Level:
-        return _core.Level(self.child_ptr, self.records, self.places, self.sparse_cols, self.dense_cols, None, None)
+        if self.source is None:
+            return self._level(None)
+        return self._level(_FirstUse(self.source, self._level(None), self.places))
+
+    def _level(self, first: _FirstUse | None) -> _core.Level:
+        ready = None if first is None else first.ready
+        return _core.Level(self.child_ptr, self.records, self.places, self.sparse_cols, self.dense_cols, ready, first)
 
     @property
     def nonzeros(self) -> int:
         return self.native.nonzeros()
 
+    def verify(self) -> None:
+        """Check all that is not checked yet; ModelFileError says what is wrong."""
+        if self.source is not None:
+            self.source.whole()
+            _check_records(self._level(None))
+
     def tensors(self) -> dict[str, NDArray[Any]]:
         """What the model folder stores; child_ptr belongs to the tree."""
+        self.verify()
         return {"records": self.records, "places": self.places}
 
     @staticmethod
     def from_tensors(
-        child_ptr: NDArray[np.int64], tensors: Mapping[str, NDArray[Any]], sparse_cols: int, dense_cols: int
+        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], sparse_cols: int, dense_cols: int
     ) -> LinearLevel:
-        """The inverse of `tensors`, every record checked: native code reads nothing unchecked."""
+        """The inverse of `tensors`, every record checked, now or on first use: native code reads nothing unchecked."""
+        source = tensors.get("records")
+        source = source if isinstance(source, OnDemand) else None
+        if source is not None:
+            tensors = {**tensors, "records": source.array}
         kinds: dict[str, tuple[type[Any], int]] = {"records": (np.uint8, 1), "places": (np.int64, 2)}
         for name, (kind, dimensions) in kinds.items():
             if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != dimensions:
@@ -160,15 +183,41 @@ class LinearLevel:
             raise ModelFileError(f"a level has unknown arrays: {sorted(set(tensors) - set(kinds))}.")
         records = tensors["records"]
         if records.ctypes.data % 8:  # a file written by another program
-            records = _aligned(records)
-        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols)
+            records, source = _aligned(records if source is None else source.whole()), None
+        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols, source)
         try:
-            fault = level.native.faults()
+            native = level.native
         except ValueError as error:
             raise ModelFileError(f"a level's records do not fit its tree: {error}.") from error
-        if fault:
-            raise ModelFileError(f"a level has an unsound chunk: {fault}.")
+        if source is None:
+            _check_records(native)
         return level
+
+
+def _check_records(level: _core.Level) -> None:
+    if fault := level.faults():
+        raise ModelFileError(f"a level has an unsound chunk: {fault}.")
+
+
+class _FirstUse:
+    """Called by the search with a parent whose record is not `ready`: verifies its bytes, then its bounds.
+
+    What it found right stays right; what is damaged raises at every use. It holds no reference to the level it serves.
+    """
+
+    def __init__(self, source: OnDemand, level: _core.Level, places: NDArray[np.int64]) -> None:
+        self.source, self.level, self.places = source, level, places
+        self.ready = np.zeros(len(places), np.uint8)
+
+    def __call__(self, parent: int) -> None:
+        begin, size = self.places[parent].tolist()
+        self.source.check(begin, begin + size)
+        if fault := self.level.fault(parent):
+            start = self.source.start + begin
+            raise ModelFileError(
+                f"{self.source.where}: bytes {start} to {start + size} hold an unsound chunk: {fault}."
+            )
+        self.ready[parent] = 1
 
 
 def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -178,20 +227,25 @@ def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 class Pile:
-    """Collects the records of a level as training emits them."""
+    """Collects the records of a level as training emits them: in memory, or in a spool on disk."""
 
-    def __init__(self, parents: int) -> None:
+    def __init__(self, parents: int, spool: Spool | None = None) -> None:
         self.places = np.zeros((parents, 2), np.int64)
         self.size = 0
-        self.bytes = bytearray()
+        self.spool = spool
+        self.bytes = bytearray()  # grows in place: large blocks are remapped, not copied
 
     def write(self, parent: int, record: NDArray[np.uint8]) -> None:
         self.places[parent] = self.size, len(record)
-        self.bytes += record.data
         self.size += len(record)
+        if self.spool is None:
+            self.bytes += record.data
+        else:
+            self.spool.write(record.data)
 
     def records(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self.bytes, np.uint8)
+        """All records, end to end; nothing can be added any more."""
+        return np.frombuffer(self.bytes if self.spool is None else self.spool.map(), np.uint8)
 
 
 def relevance(y: Csr, config: LinearConfig) -> Csr:
@@ -232,19 +286,25 @@ def train_level(
     place: Place,
     threads: int,
     negative: NDArray[np.float32] | None = None,
+    spool: Spool | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
-    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1})."""
+    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1}).
+
+    With a spool the chunks go there as they are finished, and memory holds only those in the making.
+    """
     t, depth = place.level, place.levels
     config.check_solver(t, depth)
     cp, cn = config.costs(t, depth)
-    pile = Pile(len(child_ptr) - 1)
+    pile = Pile(len(child_ptr) - 1, spool)
+    costs_t, m_t = costs.transpose(), m.transpose()
+    del costs, m  # a caller who keeps no name for them holds each only once
     _core.train_level(
         *x.parts,
-        *costs.transpose().parts[:3],
-        *m.transpose().parts[:3],
+        *costs_t.parts[:3],
+        *m_t.parts[:3],
         child_ptr,
-        negative=np.ones(costs.cols, np.float32) if negative is None else negative,
+        negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
         loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
         solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
         mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
@@ -283,24 +343,27 @@ def search(
     x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Tick | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
+    found = searcher(levels, what)
+    if what.start is None:
+        return found(*x.parts, threads, progress)
+    return found.resume(*x.parts, *what.start, threads, progress)
+
+
+def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
+    """A search made ready once, for any number of calls and threads."""
     config, depth = what.config, what.depth
     combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
     config.check_kind()
-    return _core.search_tree(
-        *x.parts,
+    return _core.Searcher(
         levels=[level.native for level in levels],
         combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
         power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
         discount=[config.discount] * len(levels),
         keep=[*beams, what.keep],
         names=_NO_NAMES if what.names is None else what.names,
-        start_ids=None if what.start is None else what.start[0],
-        start_scores=None if what.start is None else what.start[1],
         exact=config.kind == "exact",
         logs=what.logs,
-        threads=threads,
-        progress=progress,
     )
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import limits, store
+from . import _core, limits, store
 from .config import at, check_levels, to_dict
 from .data import Texts
 from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
-from .linear import LinearLevel, Search, check_features, search
+from .linear import LinearLevel, Search, check_features, searcher
+from .names import NO_NAMES, Names
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import Recipe, from_plain
@@ -35,7 +36,7 @@ class Model(Predictor):
     """One label tree with its classifiers. Made by `labelwood.train` or `labelwood.load`."""
 
     recipe: Recipe
-    labels: tuple[str, ...]  # names; the position is the id that `predict_arrays` returns
+    labels: Names  # the position is the id that `predict_arrays` returns
     counts: NDArray[np.int64]  # (L,) training documents of each label
     rows: int  # training documents
     tfidf: Tfidf | None  # None: the user brings features
@@ -44,7 +45,7 @@ class Model(Predictor):
     tree: Tree
     levels: list[LinearLevel]
     data_key: str  # digest of the training data
-    label_texts: tuple[str, ...] = ()  # words for each label, "" where there are none; empty if none were given
+    label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
 
     def __repr__(self) -> str:
@@ -84,13 +85,25 @@ class Model(Predictor):
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         tail = self.recipe.tail
         keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
-        what = Search(self.recipe.search, self.tree.depth, keep, self.tree.leaves)
-        found = search(x[0], self.levels, what, threads=threads, progress=progress)
+        found = self._searcher(keep)(*x[0].parts, threads, progress)
         if not tail.reranks:
             return found
         near = None if self.centroids is None else nearness(x[0], self.centroids, found[0], tail.gamma, threads)
         ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
+
+    def _searcher(self, k: int) -> _core.Searcher:
+        found = self._searchers.get(k)
+        if found is None:
+            if len(self._searchers) >= 64:  # somebody asks for every k there is
+                self._searchers.clear()
+            what = Search(self.recipe.search, self.tree.depth, k, self.tree.leaves)
+            found = self._searchers[k] = searcher(self.levels, what)
+        return found
+
+    @cached_property
+    def _searchers(self) -> dict[int, _core.Searcher]:
+        return {}
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
@@ -118,12 +131,9 @@ class Model(Predictor):
         return parts | {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
 
     def _label_tensors(self) -> dict[str, NDArray[Any]]:
-        names = Texts.from_strings(self.labels)
+        names, texts = self.labels, self.label_texts
         tensors: dict[str, NDArray[Any]] = {"names": names.arena, "offsets": names.offsets, "counts": self.counts}
-        if self.label_texts:
-            texts = Texts.from_strings(self.label_texts)
-            tensors |= {"texts": texts.arena, "text_offsets": texts.offsets}
-        return tensors
+        return tensors | ({"texts": texts.arena, "text_offsets": texts.offsets} if texts else {})
 
 
 def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) -> Model:
@@ -142,7 +152,9 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     tfidf = _once(memo, parts["tfidf"], recipe.tfidf, _read_tfidf) if "tfidf" in parts else None
     if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
-    if not np.array_equal(np.sort(tree.leaves), np.flatnonzero(counts)):
+    leaves = np.zeros(len(counts), np.bool_)
+    leaves[tree.leaves] = True
+    if not np.array_equal(leaves, counts > 0):
         raise ModelFileError("the tree's leaves are not the labels that have training documents.")
     levels = [
         LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
@@ -178,26 +190,14 @@ def _size(meta: dict[str, Any], key: str) -> int:
     return value
 
 
-def _read_labels(tensors: Tensors, expected: object) -> tuple[tuple[str, ...], NDArray[np.int64], tuple[str, ...]]:
+def _read_labels(tensors: Tensors, expected: object) -> tuple[Names, NDArray[np.int64], Names]:
     """Names, counts and texts of the labels."""
     counts = tensors["counts"]
-    names = _read_strings(tensors["names"], tensors["offsets"], expected, "label names")
+    names = Names.read(tensors["names"], tensors["offsets"], expected, "label names")
     if counts.dtype != np.int64 or counts.shape != (len(names),) or (counts < 0).any():
         raise ModelFileError("the label counts do not fit the model.")
-    if len(set(names)) != len(names):
+    if names.repeated() >= 0:
         raise ModelFileError("two labels have the same name.")
-    texts: tuple[str, ...] = ()
-    if not tensors.keys().isdisjoint({"texts", "text_offsets"}):
-        texts = _read_strings(tensors["texts"], tensors["text_offsets"], expected, "label texts")
-    return names, counts, texts
-
-
-def _read_strings(arena: NDArray[Any], offsets: NDArray[Any], expected: object, what: str) -> tuple[str, ...]:
-    if arena.dtype != np.uint8 or offsets.dtype != np.int64 or len(offsets) - 1 != expected:
-        raise ModelFileError(f"the {what} do not fit the model.")
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(arena) or (np.diff(offsets) < 0).any():
-        raise ModelFileError(f"the offsets of the {what} are out of order.")
-    try:
-        return tuple(Texts(arena, offsets))
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"one of the {what} is not valid UTF-8.") from error
+    if tensors.keys().isdisjoint({"texts", "text_offsets"}):
+        return names, counts, Names.of(())
+    return names, counts, Names.read(tensors["texts"], tensors["text_offsets"], expected, "label texts")

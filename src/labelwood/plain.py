@@ -42,7 +42,10 @@ def _normal(value: object, where: _Trail) -> Any:
     if where.depth >= limits.MAX_NESTING:
         raise ConfigError(f"{str(where)[:80]}... is nested more than {limits.MAX_NESTING} levels deep; flatten it.")
     if isinstance(value, list | tuple):
-        return [_normal(item, _Trail(where, i, where.depth + 1)) for i, item in enumerate(value)]
+        return [
+            item if type(item) is str and item.isascii() else _normal(item, _Trail(where, i, where.depth + 1))
+            for i, item in enumerate(value)  # long lists are lists of digests
+        ]
     if isinstance(value, Mapping):
         keys = [_key(key, where) for key in value]
         return {key: _normal(value[key], _Trail(where, key, where.depth + 1)) for key in keys}

@@ -6,7 +6,8 @@ it the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +19,8 @@ from .config import from_dict, to_dict
 from .data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, DataError
 from .metrics import Evaluation, MetricsConfig, evaluate
-from .progress import Progress, Silent, Tick
+from .names import Names
+from .progress import QUIET, Progress, Tick
 from .recipes import Recipe
 from .sparse import Csr, Features, as_features
 from .threads import workers
@@ -34,11 +36,11 @@ class Predictor:
     """A `Model` or an `Ensemble`: never changed once made, safe to share between threads."""
 
     recipe: Recipe  # of the first member
-    labels: tuple[str, ...]  # names; the position is the id that `predict_arrays` returns
+    labels: Names  # the position is the id that `predict_arrays` returns
     counts: NDArray[np.int64]  # (L,) training documents of each label
     rows: int  # training documents
     data_key: str  # digest of the training data
-    label_texts: tuple[str, ...]  # words for each label, "" where there are none; empty if none were given
+    label_texts: Names  # words for each label, "" where there are none; empty if none were given
 
     @property
     def members(self) -> tuple[Model, ...]:
@@ -49,6 +51,12 @@ class Predictor:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         raise NotImplementedError
 
+    def verify(self) -> None:
+        """Check now what a large model on disk leaves to first use; ModelFileError says what is damaged."""
+        for member in self.members:
+            for level in member.levels:
+                level.verify()
+
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         """The k best labels of each row by the features of each member."""
         raise NotImplementedError
@@ -58,12 +66,12 @@ class Predictor:
         """The name of the recipe, or of the different ones."""
         return " + ".join(dict.fromkeys(member.recipe.method for member in self.members))
 
-    @property
+    @cached_property
     def reads_text(self) -> bool:
         """Does a member need texts?"""
         return any(member.tfidf is not None for member in self.members)
 
-    @property
+    @cached_property
     def reads_features(self) -> bool:
         """Does a member need the user's own features?"""
         return any(member.tfidf is None for member in self.members)
@@ -76,7 +84,7 @@ class Predictor:
         A list is shorter than k when beam search ends with fewer candidates. Labels that had no training document come
         after all others.
         """
-        return list(self.named(*self.predict_arrays(texts, X=X, k=k, threads=threads)))
+        return self.named(*self.predict_arrays(texts, X=X, k=k, threads=threads))
 
     def predict_arrays(
         self, texts: Sequence[str] | Texts | None = None, *, X: object = None, k: int = 5, threads: int = 0,
@@ -84,7 +92,7 @@ class Predictor:
     ) -> Found:  # fmt: skip
         """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
         count = workers(threads)
-        progress = progress or Silent()
+        progress = progress or QUIET
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= limits.MAX_K:
             raise ConfigError(f"k must be a whole number from 1 to {limits.MAX_K}, but is {k!r}.")
         x = self._features(texts, X, count, progress)
@@ -106,10 +114,9 @@ class Predictor:
         texts, x = data.texts if self.reads_text else None, data.features if self.reads_features else None
         return self.predict_arrays(texts, X=x, k=k, threads=threads, progress=progress)
 
-    def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Iterator[list[tuple[str, float]]]:
+    def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Predictions:
         """The output of `predict_arrays` as (name, score) lists."""
-        for row, values in zip(ids.tolist(), scores.tolist(), strict=True):
-            yield [(self.labels[i], value) for i, value in zip(row, values, strict=True) if i >= 0]
+        return self.labels.pairs(ids, scores)
 
     def evaluate(
         self,
@@ -174,11 +181,15 @@ class Predictor:
             raise DataError(f"there are {len(packed)} texts but {own.rows} rows of features; give one row for each.")
         return packed, own
 
+    @cached_property
+    def _unseen(self) -> NDArray[np.int32]:
+        """Labels without a training document, in order of id."""
+        return np.flatnonzero(self.counts == 0).astype(np.int32)
+
     def _append_unseen(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Found:
         """Fill places beyond the candidates with labels that have no training document, in order of id."""
-        unseen = np.flatnonzero(self.counts == 0).astype(np.int32)
-        empty = ids < 0
-        if not len(unseen) or not empty.any():
+        unseen = self._unseen
+        if not len(unseen) or not (empty := ids < 0).any():
             return ids, scores
         ids, scores = ids.copy(), scores.copy()
         place = np.cumsum(empty, axis=1) - 1

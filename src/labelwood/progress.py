@@ -4,7 +4,7 @@
         _core.train_level(..., progress=tick)  # native calls take the callback as it is
     progress.timings  # {"training level 2": 12.3}
 
-`Silent` only keeps the times; `Terminal` also draws one line on a terminal while a stage is taking long.
+`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TextIO
 
 Tick = Callable[[int, int], None]
@@ -55,6 +55,19 @@ class Silent:
 
     def _clear(self) -> None:
         """Called when a stage ends: nothing of it may stay on the screen."""
+
+
+class Quiet:
+    """Shows nothing, keeps nothing, costs nothing; one is enough for all threads."""
+
+    timings: dict[str, float] = {}  # noqa: RUF012 — always empty
+
+    def stage(self, name: str, total: int = 0, unit: str = "") -> AbstractContextManager[Tick]:
+        return _NOTHING
+
+
+_NOTHING: AbstractContextManager[Tick] = nullcontext(lambda done, total: None)
+QUIET = Quiet()
 
 
 class Terminal(Silent):

@@ -128,17 +128,11 @@ class Features:
 
 def unit_rows(x: Features) -> Features:
     """Every row of [sparse ; dense] scaled to length one; a row of zeros stays."""
-    squares = np.zeros(x.rows)
-    if x.sparse is not None:
-        squares += np.bincount(x.sparse.row_of(), x.sparse.data.astype(np.float64) ** 2, x.rows)
-    if x.dense is not None:
-        squares += np.square(x.dense, dtype=np.float64).sum(axis=1)
-    scale = 1 / np.sqrt(np.where(squares > 0, squares, 1))
-    sparse, dense = x.sparse, x.dense
-    if sparse is not None:
-        values = (sparse.data * np.repeat(scale, sparse.counts())).astype(np.float32)
-        sparse = Csr(sparse.indptr, sparse.indices, values, sparse.cols)
-    return Features(sparse, None if dense is None else (dense * scale[:, None]).astype(np.float32))
+    sparse = x.sparse
+    size = (0 if sparse is None else sparse.nnz) + (0 if x.dense is None else x.dense.size)
+    values, dense = _core.unit_rows(*x.parts, threads=_threads(size))
+    scaled = None if sparse is None else Csr(sparse.indptr, sparse.indices, values, sparse.cols)
+    return Features(scaled, None if x.dense is None else dense)
 
 
 def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -179,8 +173,7 @@ def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
     if array.dtype.kind not in "fiub":
         raise DataError(f"{name} must hold numbers, but its type is {array.dtype}.")
     _check_size(array.shape, name)
-    with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(array, dtype=np.float32)
+    array = _as_float32(array)
     for start in range(0, len(array), 65536):
         bad = ~(np.abs(array[start : start + 65536]) <= np.float64(limits.MAX_VALUE))  # NaN too
         if bad.any():
@@ -221,7 +214,12 @@ def checked(matrix: Csr, name: str) -> Csr:
 
 
 def _fault(matrix: Csr) -> tuple[str, int, int]:
-    return _core.validate(*matrix.parts, largest=limits.MAX_VALUE, threads=available())
+    return _core.validate(*matrix.parts, largest=limits.MAX_VALUE, threads=_threads(matrix.nnz + matrix.rows))
+
+
+def _threads(size: int) -> int:
+    """For work on so many numbers: a few are not worth a thread."""
+    return available() if size > 65536 else 1
 
 
 def _from_scipy(matrix: Any, name: str) -> Csr:
@@ -237,10 +235,9 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
     if indptr.shape != (shape[0] + 1,):
         raise DataError(f"{name} is malformed: {len(indptr)} row pointers for {shape[0]} rows.", row=0)
     indices = np.asarray(matrix.indices)
-    if indices.size and (int(indices.max()) > limits.MAX_INDEX or int(indices.min()) < 0):
+    if indices.dtype != np.int32 and indices.size and (int(indices.max()) > limits.MAX_INDEX or int(indices.min()) < 0):
         raise DataError(f"{name} is malformed: column {indices.max()} is outside 0..{shape[1] - 1}.", row=0)
-    with np.errstate(over="ignore"):
-        data = np.ascontiguousarray(matrix.data, dtype=np.float32)
+    data = _as_float32(matrix.data)
     found = Csr(
         np.ascontiguousarray(indptr, dtype=np.int64),
         np.ascontiguousarray(indices, dtype=np.int32),
@@ -253,6 +250,14 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
     return checked(found, name)
+
+
+def _as_float32(array: Any) -> NDArray[np.float32]:
+    """What is too large becomes infinite, and is refused as such later."""
+    if getattr(array, "dtype", None) == np.float32:
+        return np.ascontiguousarray(array)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def _convert(matrix: Any, name: str) -> Any:

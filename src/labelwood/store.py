@@ -4,7 +4,8 @@
     <part>-<16 hex digits>.safetensors  named by content
 
 Saving writes the data files first and replaces the manifest last, by one atomic rename: a reader sees the old model or
-the new one, never a mix. Loading verifies every byte it hands out. Nothing depends on time, host, path or threads.
+the new one, never a mix. Loading verifies every byte it hands out, at once or, in a large model, each block before its
+first use. Nothing depends on time, host, path or threads.
 docs/model-format.md is the specification.
 """
 
@@ -15,7 +16,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema
 
 PART = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 DATA_FILE = re.compile(rf"{PART.pattern}-[0-9a-f]{{16}}\.safetensors")
-SHA256 = re.compile(r"[0-9a-f]{64}")
+HEX = re.compile(r"[0-9a-f]*")
 REPAIR = "the model is damaged; copy it again, or restore it from a backup"
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -74,13 +75,13 @@ class Stored:
     """A loaded folder: read-only arrays that are views of the mapped, verified files."""
 
     manifest: Manifest
-    parts: dict[str, dict[str, NDArray[Any]]]
+    parts: dict[str, dict[str, Any]]  # arrays; OnDemand for what `load` was asked to verify later
 
     @property
     def meta(self) -> dict[str, Any]:
         return self.manifest.meta
 
-    def part(self, name: str) -> dict[str, NDArray[Any]]:
+    def part(self, name: str) -> dict[str, Any]:
         """A part that must be there."""
         if name not in self.parts:
             raise ModelFileError(f"the model has no part {name!r}; {nearest(name, self.parts)}")
@@ -103,15 +104,19 @@ def save(folder: AnyPath, meta: Mapping[str, Any], parts: Mapping[str, Tensors],
         _sweep(folder, keep={MANIFEST, *(entry.name for entry in files.values())})
 
 
-def load(folder: AnyPath) -> Stored:
-    """Read a model folder and verify every byte of it; ModelFileError names the file and what is wrong."""
+def load(folder: AnyPath, *, later: Collection[str] = ()) -> Stored:
+    """Read a model folder and verify every byte of it; ModelFileError names the file and what is wrong.
+
+    In a model of more than limits.VERIFIED_AT_ONCE bytes the tensors named in `later` are handed out as OnDemand.
+    """
     folder = disk.as_path(folder)
     before = b""
     while True:
         raw = _read_manifest(folder)
         manifest = _parse_manifest(raw, str(folder / MANIFEST))
+        wait = later if manifest.bytes > limits.VERIFIED_AT_ONCE else ()
         try:
-            return Stored(manifest, {part: _read_data(folder, entry) for part, entry in manifest.files.items()})
+            return Stored(manifest, {part: _read_data(folder, entry, wait) for part, entry in manifest.files.items()})
         except FileNotFoundError as error:
             if raw == before:
                 raise ModelFileError(f"{error.filename} is missing; {REPAIR}.") from error
@@ -171,6 +176,8 @@ def _checked_part(part: str) -> str:
 
 def _entry(part: str, chunks: Sequence[Chunk]) -> FileEntry:
     size, block = sum(len(chunk) for chunk in chunks), limits.DIGEST_BLOCK
+    while size > block * limits.DIGESTS:
+        block *= 2
     entry = FileEntry("", size, block, digest_blocks(chunks, block))
     return dataclasses.replace(entry, name=_file_name(part, entry))
 
@@ -300,7 +307,7 @@ def _parse_entry(part: str, entry: Any, where: str) -> FileEntry:
     size, block, digests = entry["bytes"], entry["block"], entry["sha256"]
     if type(size) is not int or type(block) is not int or size < 8 or not 4096 <= block <= 2**30:
         raise ModelFileError(f"{where}: bytes must be ≥ 8 and block between 4096 and 2^30.")
-    if not isinstance(digests, list) or not all(isinstance(d, str) and SHA256.fullmatch(d) for d in digests):
+    if not isinstance(digests, list) or not _are_digests(digests):
         raise ModelFileError(f"{where}: sha256 must be a list of digests of 64 hex digits.")
     if len(digests) != -(-size // block):
         raise ModelFileError(f"{where}: {size} bytes need {-(-size // block)} digests, but {len(digests)} are given.")
@@ -310,18 +317,48 @@ def _parse_entry(part: str, entry: Any, where: str) -> FileEntry:
     return found
 
 
-def _read_data(folder: Path, entry: FileEntry) -> dict[str, NDArray[Any]]:
+def _are_digests(found: list[Any]) -> bool:
+    """All at once: there may be tens of thousands."""
+    return set(map(type, found)) <= {str} and set(map(len, found)) <= {64} and bool(HEX.fullmatch("".join(found)))
+
+
+def _read_data(folder: Path, entry: FileEntry, later: Collection[str]) -> dict[str, Any]:
     path = folder / entry.name
-    return tensorfile.decode(_verified(path, entry), str(path))
+    if not later:
+        return tensorfile.decode(_verified(path, entry), str(path))
+    blocks = _Blocks(path, entry)
+    return tensorfile.decode(blocks.data, str(path), blocks.check, later)
 
 
 def _verified(path: Path, entry: FileEntry) -> memoryview:
     """The mapped bytes, after their digests were found right: what is verified is what is used."""
-    data = disk.read(path)
-    if len(data) != entry.bytes:
-        raise ModelFileError(f"{path} has {len(data)} bytes, but should have {entry.bytes}; {REPAIR}.")
-    for i, digest in enumerate(digest_blocks([data], entry.block)):
-        if digest != entry.sha256[i]:
-            end = min(len(data), (i + 1) * entry.block)
-            raise ModelFileError(f"{path}: bytes {i * entry.block} to {end} have changed; {REPAIR}.")
-    return data
+    blocks = _Blocks(path, entry)
+    blocks.check(0, entry.bytes)
+    return blocks.data
+
+
+class _Blocks:
+    """A mapped file whose blocks are compared with their digests when they are asked for.
+
+    Threads may share it: two that ask for the same block at once both hash it, and both come to the same end.
+    """
+
+    def __init__(self, path: Path, entry: FileEntry) -> None:
+        self.path, self.entry, self.data = path, entry, disk.read(path)
+        if len(self.data) != entry.bytes:
+            raise ModelFileError(f"{path} has {len(self.data)} bytes, but should have {entry.bytes}; {REPAIR}.")
+        self._right = bytearray(len(entry.sha256))  # 1: the block was hashed and found right
+
+    def check(self, begin: int, end: int) -> None:
+        """Verify the blocks that hold the bytes begin..end, those that were not verified before."""
+        block = self.entry.block
+        asked = range(begin // block, -(-end // block))
+        if self._right.find(0, asked.start, asked.stop) < 0:
+            return
+        new = [i for i in asked if not self._right[i]]
+        found = digest_blocks([self.data[i * block : (i + 1) * block] for i in new], block)
+        for i, digest in zip(new, found, strict=True):
+            if digest != self.entry.sha256[i]:
+                stop = min(self.entry.bytes, (i + 1) * block)
+                raise ModelFileError(f"{self.path}: bytes {i * block} to {stop} have changed; {REPAIR}.")
+            self._right[i] = 1

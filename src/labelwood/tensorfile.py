@@ -10,8 +10,9 @@ bytes that were verified, and because every rule of the format is checked, with 
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,26 @@ DTYPES: dict[str, np.dtype[Any]] = {
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 ORDER = {code: i for i, code in enumerate(DTYPES)}
 ENTRY = {"dtype", "shape", "data_offsets"}
+Check = Callable[[int, int], None]  # verifies the bytes begin..end of a file, or raises; called before they are read
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OnDemand:
+    """A tensor that is verified piece by piece: no byte of `array` may be read before `check` was called for it."""
+
+    array: NDArray[Any]
+    where: str  # the file
+    start: int  # its first byte in the file
+    verify: Check
+
+    def check(self, begin: int, end: int) -> None:
+        """Verify the bytes begin..end of the array; ModelFileError if they have changed, now and at later calls."""
+        self.verify(self.start + begin, self.start + end)
+
+    def whole(self) -> NDArray[Any]:
+        """The array, all of it verified."""
+        self.check(0, self.array.nbytes)
+        return self.array
 
 
 def normal(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -70,9 +91,16 @@ def encode(tensors: Mapping[str, NDArray[Any]]) -> list[Chunk]:
     return [len(text).to_bytes(8, "little") + text, *(as_bytes(arrays[name]) for name in order)]
 
 
-def decode(data: memoryview, where: str) -> dict[str, NDArray[Any]]:
-    """Read-only arrays that are views of `data`; ModelFileError names the rule that is broken."""
+def decode(
+    data: memoryview, where: str, check: Check = lambda begin, end: None, later: Collection[str] = ()
+) -> dict[str, Any]:
+    """Read-only arrays that are views of `data`; ModelFileError names the rule that is broken.
+
+    `check` is called for bytes before they are read. The tensors named in `later` are OnDemand, unread so far.
+    """
+    check(0, min(8, len(data)))
     start = 8 + _header_length(data, where)
+    check(0, start)
     header = plain.parse(bytes(data[8:start]), f"{where}, header")
     if not isinstance(header, dict):
         raise ModelFileError(f"{where}: the header is not a table of tensors.")
@@ -80,7 +108,16 @@ def decode(data: memoryview, where: str) -> dict[str, NDArray[Any]]:
     for name, entry in header.items():
         _check_entry(entry, f"{where}, tensor {name[:80]!r}")
     _check_layout(header, len(data) - start, where)
-    return {name: _view(data, start, entry, f"{where}, tensor {name[:80]!r}") for name, entry in header.items()}
+    found: dict[str, Any] = {}
+    for name, entry in header.items():
+        begin, end = (start + offset for offset in entry["data_offsets"])
+        array = _view(data, begin, entry, f"{where}, tensor {name[:80]!r}")
+        if name in later and array.flags.aligned and array.dtype.kind != "b":
+            found[name] = OnDemand(array, where, begin, check)
+        else:
+            check(begin, end)
+            found[name] = _sound(array, f"{where}, tensor {name[:80]!r}")
+    return found
 
 
 def _checked_name(name: str) -> str:
@@ -126,17 +163,22 @@ def _check_layout(header: dict[str, Any], size: int, where: str) -> None:
         raise ModelFileError(f"{where}: the tensors need {at} bytes of data, but there are {size}.")
 
 
-def _view(data: memoryview, start: int, entry: dict[str, Any], where: str) -> NDArray[Any]:
-    dtype, begin = DTYPES[entry["dtype"]], entry["data_offsets"][0]
+def _view(data: memoryview, begin: int, entry: dict[str, Any], where: str) -> NDArray[Any]:
     try:
-        array = np.ndarray(tuple(entry["shape"]), dtype, buffer=data, offset=start + begin)
+        array = np.ndarray(tuple(entry["shape"]), DTYPES[entry["dtype"]], buffer=data, offset=begin)
     except (ValueError, OverflowError) as error:  # an empty array with an absurd shape
         raise ModelFileError(f"{where}: the shape is not possible: {error}.") from error
-    if dtype.kind == "b" and array.size and int(array.view(np.uint8).max()) > 1:
+    array.flags.writeable = False
+    return array
+
+
+def _sound(array: NDArray[Any], where: str) -> NDArray[Any]:
+    """The array, if its bytes may be read as its type."""
+    if array.dtype.kind == "b" and array.size and int(array.view(np.uint8).max()) > 1:
         raise ModelFileError(f"{where}: a truth value is neither 0 nor 1.")
     if not array.flags.aligned:  # another writer's order of tensors; native code wants alignment
         array = array.copy()
-    array.flags.writeable = False
+        array.flags.writeable = False
     return array
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
+from .budget import Guard
 from .config import at, to_dict
 from .data import Dataset, Texts
 from .ensemble import Ensemble
@@ -25,6 +27,7 @@ from .features import Tfidf
 from .labels import binary, label_features
 from .linear import LinearLevel, Place, Search, relevance, search, train_level
 from .model import Model
+from .names import Names
 from .predictor import Predictor
 from .progress import Progress, Silent
 from .recipes import Recipe, check_depth
@@ -45,9 +48,12 @@ class Run:
     work: Path | None = None  # workspace folder; None: keep nothing
     resume: bool = False
     overwrite: bool = False
+    memory: int | None = None  # bytes that may be held; None: no budget
 
     def __post_init__(self) -> None:
         workers(self.threads)  # refuses nonsense before any work
+        if self.memory is not None:
+            object.__setattr__(self, "progress", Guard(self.progress, self.memory))
 
     @property
     def workers(self) -> int:
@@ -233,6 +239,7 @@ class _Trainer:
     def train(self) -> Predictor:
         tfidf, x, x_key = self.features()
         trees = self.trees(x, x_key, tfidf)
+        _core.give_back_memory()  # label features are gone
         for grown in trees:
             check_depth(self.recipe, grown.tree.depth)
         mu = self.centroids(x, x_key)
@@ -244,12 +251,17 @@ class _Trainer:
             members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
         return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
 
+    @cached_property
+    def names(self) -> tuple[Names, Names]:
+        """Label names and label texts, one of each for all members."""
+        return Names.of(self.problem.names), Names.of(self.data.label_texts)
+
     def model(
         self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
     ) -> Model:
         return Model(
             recipe=self.recipe,
-            labels=self.problem.names,
+            labels=self.names[0],
             counts=self.problem.counts,
             rows=self.problem.y.rows,
             tfidf=tfidf,
@@ -258,7 +270,7 @@ class _Trainer:
             tree=tree,
             levels=levels,
             data_key=self.problem.data_key,
-            label_texts=self.data.label_texts,
+            label_texts=self.names[1],
             centroids=mu,
         )
 
@@ -266,7 +278,7 @@ class _Trainer:
         """X: the user's own, or tf-idf fitted in one pass over the text."""
         if self.data.features is not None:
             key = digest_plain({"data": self.problem.data_key, "features": to_dict(self.recipe.features)})
-            return None, self.recipe.features.scaled(self.data.features), key
+            return None, self.own_features(self.data.features, key), key
         texts, config = self.data.texts, self.recipe.tfidf
         if texts is None:
             raise DataError("the data has neither texts nor features.")
@@ -281,6 +293,22 @@ class _Trainer:
         indptr, indices, data = (stage.tensors[f"x.{part}"] for part in ("indptr", "indices", "data"))
         tfidf = Tfidf.from_tensors(config, state)
         return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
+
+    def own_features(self, given: Features, key: str) -> Features:
+        """The user's features as training sees them; under a budget, a copy of them is mapped instead of held."""
+        scale = self.recipe.features.scaled
+        if self.run.memory is None or self.space.folder is None or self.recipe.features.norm == "none":
+            return scale(given)
+        names = ("indptr", "indices", "data", "dense")
+
+        def make() -> dict[str, NDArray[Any]]:
+            ptr, idx, val, _, dense = scale(given).parts
+            return dict(zip(names, (ptr, idx, val, dense), strict=True))
+
+        stage = self.space.stage("features", {"features": key}, make)
+        ptr, idx, val, dense = (stage.tensors[name] for name in names)
+        sparse = None if given.sparse is None else checked(Csr(ptr, idx, val, given.sparse_cols), "the features")
+        return Features(sparse, None if given.dense is None else dense)
 
     def trees(self, x: Features, x_key: str, tfidf: Tfidf | None) -> list[_Grown]:
         """Clusters of the labels that have positives, once for each tree; they share the label features."""
@@ -351,6 +379,7 @@ class _Trainer:
             stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, grown, above))
             made = LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols)
             levels.append(_Level(made, stage.key))
+            _core.give_back_memory()
         return levels
 
     def level(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
@@ -359,12 +388,14 @@ class _Trainer:
         m = self.shortlist(x, grown, above)
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
         costs, negative = self.weighted(costs, t, tree.depth)
+        held = [m, costs]  # popped into the call, which lets go of them early
+        del m, costs
         name = self.named(grown, f"level {t + 1} of {tree.depth}")
         with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
             place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
-                x, costs, m, tree.child_ptrs[t], linear, place=place, threads=self.run.workers, negative=negative,
-                progress=tick,
+                x, held.pop(), held.pop(), tree.child_ptrs[t], linear, place=place, threads=self.run.workers,
+                negative=negative, spool=self.space.spool(), progress=tick,
             )  # fmt: skip
         return level.tensors()
 

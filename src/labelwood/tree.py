@@ -136,7 +136,10 @@ class Tree:
                 raise ModelFileError("the tree has too many nodes.")
         if not ptrs or leaves.dtype != np.int32 or leaves.shape != (nodes,):
             raise ModelFileError("the tree's leaves do not fit its last level.")
-        if leaves.min() < 0 or leaves.max() >= labels or len(np.unique(leaves)) != nodes:
+        seen = np.zeros(labels, np.bool_)
+        if leaves.min() >= 0 and leaves.max() < labels:
+            seen[leaves] = True
+        if np.count_nonzero(seen) != nodes:
             raise ModelFileError("the tree's leaves are not distinct labels of the model.")
         return Tree(ptrs, leaves)  # type: ignore[arg-type]
 

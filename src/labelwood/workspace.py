@@ -121,7 +121,12 @@ class Workspace:
         if found is None:
             found = _made(key, make)
             store.save(folder, {"key": key, "meta": found.meta}, {"tensors": found.tensors})
+            found = _mapped(folder, found)
         return found
+
+    def spool(self) -> disk.Spool | None:
+        """A file without a name for what a stage makes piece by piece; None if there is no folder to put it in."""
+        return None if self.folder is None else disk.Spool(self.folder)
 
     def remove(self) -> None:
         """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
@@ -190,6 +195,14 @@ def _made(key: str, make: Make) -> Stage:
     found = make()
     tensors, meta = found if isinstance(found, tuple) else (found, {})
     return Stage(key, {n: tensorfile.normal(a, n) for n, a in tensors.items()}, plain.normal(meta, "meta"), False)
+
+
+def _mapped(folder: Path, made: Stage) -> Stage:
+    """The stage as it stands on disk: its memory can go. If it cannot be read now, what was made is as good."""
+    try:
+        return dataclasses.replace(made, tensors=store.load(folder).part("tensors"))
+    except (ModelFileError, StorageError):
+        return made
 
 
 def _reused(folder: Path, key: str) -> Stage | None:

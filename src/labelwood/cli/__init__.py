@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import LabelwoodError
-from . import ensemble, evaluate, inspect, predict, quickstart, train
+from . import ensemble, evaluate, inspect, plan, predict, quickstart, train
 from .show import Stopped, complain
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 for command in (
     quickstart.quickstart,
+    plan.plan,
     train.train,
     predict.predict,
     evaluate.evaluate,

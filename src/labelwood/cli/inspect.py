@@ -86,6 +86,7 @@ def verify(model: ModelFolder) -> None:
     Files against their digests, and the parts against each other.
     """
     loaded, manifest = load(model), store.describe(model)
+    loaded.verify()
     labels, files = counted(len(loaded.labels), "label"), counted(len(manifest.files), "file")
     show.say(f"{model} is sound: {loaded.method}, {labels}, {files}, {show.size(manifest.bytes)} verified")
 

@@ -72,6 +72,14 @@ Threads = Annotated[
     ),
 ]  # fmt: skip
 
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="SIZE", show_default=False,
+        help="Memory that training may hold, e.g. 8GB: it refuses at once if that cannot do. Changes no result.",
+    ),
+]  # fmt: skip
+
 
 def expand(parameter: str, base: object, flags: Mapping[str, str]) -> Callable[[Callable[..., None]], Any]:
     """Replace `parameter` of a command by an option for each setting in `flags`; what is not given is as in `base`."""

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from .. import limits, store
+from .. import budget, limits, store
 from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
 from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
+from ..plan import within
 from ..predictor import Predictor
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
@@ -20,7 +21,7 @@ from ..train import Run, identity, identity_of, prepare, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import load_data, name_of
-from .options import DATA_FLAGS, Threads, expand, parse_settings, whole
+from .options import DATA_FLAGS, Memory, Threads, expand, parse_settings, whole
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
@@ -61,6 +62,7 @@ def train(
     ] = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
+    memory: Memory = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any run that is kept.")] = False,
     keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
@@ -74,7 +76,7 @@ def train(
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
-    run = Run(threads, Terminal(), work_folder(model), resume, overwrite)
+    run = Run(threads, Terminal(), work_folder(model), resume, overwrite, budget.parse(memory))
     _check_free(model, run)
     texts = None if label_texts is None else read_label_texts(label_texts)
     parents = None if taxonomy is None else read_taxonomy(taxonomy)
@@ -92,6 +94,7 @@ def train(
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
+    run = within(training, recipe, run)
     try:
         trained = train_into(model, training, recipe, run, keep_work=keep_work)
     except show.Stopped:

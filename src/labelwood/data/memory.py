@@ -122,22 +122,21 @@ def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> Found
     twice = next((a for a, b in pairwise(sorted_names) if a == b), None)
     if twice is not None:
         raise DataError(f"two columns of Y are named {twice!r}; labels need names of their own.")
-    row_of = np.repeat(np.arange(y.rows), y.counts())
     if (y.data < 0).any():
         at = int(np.argmax(y.data < 0))
-        raise DataError(
-            f"Y holds {y.data[at]} in column {y.indices[at]}; a relevance is 0 or more.", row=int(row_of[at])
-        )
+        row = int(np.searchsorted(y.indptr, at, side="right")) - 1
+        raise DataError(f"Y holds {y.data[at]} in column {y.indices[at]}; a relevance is 0 or more.", row=row)
+    y = y if (y.data > 0).all() else y.keep(y.data > 0)
+    if sorted_names != tuple(given):
+        y = _renumbered(y, given, sorted_names)
+    return y, sorted_names, ReadReport(rows=rows, no_labels=int((y.counts() == 0).sum()))
+
+
+def _renumbered(y: Csr, given: list[str], sorted_names: tuple[str, ...]) -> Csr:
+    """The columns `given` in the order of their sorted names."""
     place = {name: i for i, name in enumerate(sorted_names)}
-    rank = np.array([place[name] for name in given], np.int32)
-    kept = y.data > 0
-    columns, row_of, data = rank[y.indices[kept]], row_of[kept], y.data[kept]
-    order = np.lexsort((columns, row_of))
-    counts = np.bincount(row_of, minlength=rows)
-    indptr = np.zeros(rows + 1, np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    report = ReadReport(rows=rows, no_labels=int((counts == 0).sum()))
-    return checked(Csr(indptr, columns[order], data[order], y.cols), "Y"), sorted_names, report
+    columns = np.array([place[name] for name in given], np.int32)[y.indices]
+    return checked(Csr(y.indptr, columns, y.data, y.cols).transpose().transpose(), "Y")  # twice: sorts each row
 
 
 def _ids(ids: Iterable[str | int] | None, rows: int) -> tuple[str, ...] | None:

@@ -1,0 +1,58 @@
+"""`labelwood plan`: what training would take, before it is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import budget
+from ..data import ReadOptions
+from ..plan import plan as make_plan
+from ..plan import within
+from ..progress import Terminal
+from ..recipes import resolve
+from ..train import Run
+from . import show
+from .files import load_data, name_of
+from .options import DATA_FLAGS, Memory, Threads, expand, parse_settings
+
+
+@expand("options", ReadOptions(), DATA_FLAGS)
+def plan(
+    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)],
+    *,
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")] = "xr-linear",
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
+    ] = None,
+    memory: Memory = None,
+    threads: Threads = 0,
+    options: ReadOptions,
+) -> None:
+    """Say what training on TRAIN would take: memory, time and size of the model.
+
+    Two samples of the documents are trained to find out; nothing is written.
+    """
+    recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []))
+    run = Run(threads, Terminal(), Path(), memory=budget.parse(memory))  # as `train`, which has a workspace
+    training = load_data(data, options, run.progress, "reading data")
+    show.dataset(name_of(data), training)
+    if run.memory is not None:
+        run = within(training, recipe, run)
+    found = make_plan(training, recipe, run)
+    rows = [(part.name, show.size(part.memory), show.seconds(part.seconds)) for part in found.parts]
+    show.table(rows, ("stage", "memory", "time"), right=[1, 2])
+    show.say(
+        f"peak memory: {show.size(found.memory)}, in stage {found.peak.name!r}",
+        f"time: {show.seconds(found.seconds)} on {found.threads} threads, within a factor of two",
+        f"model: {show.size(found.model)}, within a factor of two",
+    )
+    if run.memory is not None:
+        show.say(f"budget: {show.size(run.memory)}, enough")

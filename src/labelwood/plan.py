@@ -1,0 +1,266 @@
+"""What a run will take, before it starts: memory by stage from formulas, time and model size from two small runs.
+
+Memory follows from the sizes of X, Y, Z and the tree (docs/planning.md has the formulas). Time and model size depend on
+what the solver meets, so two samples of the documents are trained, one twice the other, and drawn out to the whole by
+the power law through both: expect a factor of two either way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+
+import numpy as np
+
+from . import budget
+from .data import Dataset
+from .errors import BudgetError
+from .features import Tfidf
+from .labels import MOST_ENTRIES, pifa
+from .predictor import Predictor
+from .progress import Silent
+from .recipes import Recipe
+from .sparse import Csr, Features
+from .train import Problem, Run, prepare, train
+from .tree import level_sizes
+
+SAMPLE = 4000  # documents of the larger sample, at most
+LABELS = 1000  # labels whose features are counted
+GROWTH = (0.8, 1.4)  # exponents that are believed
+SLACK = 1.1  # of what a stage adds: allocators round up
+SPARE = 8 * 2**20  # and what no formula sees
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A stage to come: the most memory the process will hold in it, and how long it will take."""
+
+    name: str
+    memory: int  # bytes
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run will take."""
+
+    parts: tuple[Part, ...]
+    model: int  # bytes on disk
+    threads: int
+    z_entries: int  # of the label features
+
+    @property
+    def peak(self) -> Part:
+        """The stage that holds most."""
+        return max(self.parts, key=lambda part: part.memory)
+
+    @property
+    def memory(self) -> int:
+        return self.peak.memory
+
+    @property
+    def seconds(self) -> float:
+        return sum(part.seconds for part in self.parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """All that the formulas know of a problem."""
+
+    held: int  # bytes the process holds before the run
+    rows: int
+    x: int  # entries of the sparse block
+    cols: int
+    dense: int  # columns of the dense block
+    y: int  # entries
+    z: int  # entries
+    labels: int  # with positives
+    levels: tuple[int, ...]  # K_1 … K_D
+    listed: tuple[int, ...]  # entries of Y summed up to level t, if labels fell into clusters by chance
+    model: int
+    text: bool
+    copied: bool  # X is scaled into a copy of its own
+    spills: bool  # finished stages are on disk
+    maps: bool  # and the user's own features too
+
+
+def plan(data: Dataset, recipe: Recipe, run: Run) -> Plan:
+    """Memory and time by stage, and the size of the model."""
+    sizes, seconds = _measured(data, recipe, run)
+    return _planned(sizes, recipe, run.workers, seconds)
+
+
+def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
+    """The run with as many threads as its budget allows; BudgetError with the figure it would need if none do."""
+    if run.memory is None:
+        return run
+    sizes, seconds = _measured(data, recipe, run)
+    for threads in range(run.workers, 0, -1):
+        found = _planned(sizes, recipe, threads, seconds)
+        if found.memory <= run.memory:
+            return dataclasses.replace(run, threads=threads)
+    raise _refused(found, sizes, recipe, run.memory)
+
+
+def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str, float]]:
+    """The sizes of the problem, and seconds by group of stages, from two trials."""
+    held, few, many = budget.held(), *_counts(len(data))
+    trials = _Trial(data, recipe, run, few), _Trial(data, recipe, run, many)
+    return _sizes(data, recipe, run, held, trials), trials[1].seconds(trials[0], len(data))
+
+
+def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetError:
+    way = "give more memory, or less data"
+    if not sizes.spills:
+        way = "give work=FOLDER, where finished stages go instead of staying in memory, or more memory"
+    elif found.peak.name in {"label features", "label tree"}:
+        spare = most - (found.memory - int(SLACK * 10 * sizes.z))
+        top = int(spare / (SLACK * 10 * sizes.labels)) if recipe.labels.top is None else 0
+        if top > 0:
+            way = f"bound the label features with labels.top = {top} (another model, then), or give more memory"
+    return BudgetError(
+        f"the run needs about {budget.show(found.memory)} of memory (in stage {found.peak.name!r}, with one thread), "
+        f"but the budget is {budget.show(most)}; {way}."
+    )
+
+
+class _Trial:
+    """The recipe trained on evenly spaced documents: what it took, and what came out."""
+
+    def __init__(self, data: Dataset, recipe: Recipe, run: Run, count: int) -> None:
+        rows = np.linspace(0, len(data) - 1, count).astype(np.int64)
+        self.rows, self.progress = count, Silent()
+        part, start = data.take(np.unique(rows)), time.monotonic()
+        if part.features is None and part.texts is not None and not recipe.labels.reads_text:
+            x = Tfidf.fit(part.texts, recipe.tfidf, threads=run.workers)[1]
+            part = dataclasses.replace(part, texts=None, features=Features(x))
+        self.words = time.monotonic() - start
+        self.x = part.features
+        self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
+        self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
+        self.sizes = self.model.members[0].tree.sizes
+        self.z = 0 if self.x is None else _label_entries(prepare(part), self.x, recipe, run.workers)
+
+    def seconds(self, small: _Trial, rows: int) -> dict[str, float]:
+        """By group of stages, drawn out from the smaller trial and this one to all rows."""
+        names = ("words", "label features", "label tree")
+        mine, other = (dict.fromkeys((*names, "levels"), 0.0) for _ in range(2))
+        for trial, sums in ((self, mine), (small, other)):
+            sums["words"] = trial.words
+            for name, value in trial.progress.timings.items():
+                sums[next((key for key in names if key in name), "levels")] += value
+        return {name: drawn_out(other[name], mine[name], small.rows, self.rows, rows) for name in mine}
+
+
+def drawn_out(small: float, large: float, few: int, many: int, rows: int) -> float:
+    """The power law through (few, small) and (many, large) at `rows`; its exponent is kept within GROWTH."""
+    if large <= 0 or rows <= many:
+        return large
+    slope = math.log(large / small) / math.log(many / few) if small > 0 and many > few else 1.0
+    return large * math.pow(rows / many, min(max(slope, GROWTH[0]), GROWTH[1]))
+
+
+def _counts(rows: int) -> tuple[int, int]:
+    large = min(SAMPLE, max(min(rows, 200), rows // 8))
+    return max(1, large // 2), large
+
+
+def _label_entries(problem: Problem, x: Features, recipe: Recipe, threads: int) -> int:
+    """Entries of Z, from the rows of some labels."""
+    if x.sparse is None or recipe.tree.kind == "flat":
+        return 0
+    seen = problem.seen
+    some = np.unique(seen[np.linspace(0, len(seen) - 1, min(len(seen), LABELS)).astype(np.int64)])
+    rank = np.full(problem.y.cols, -1, np.int32)
+    rank[some] = np.arange(len(some), dtype=np.int32)
+    y = problem.y.keep(rank[problem.y.indices] >= 0)
+    z = pifa(Csr(y.indptr, rank[y.indices], y.data, len(some)), x, recipe.labels, threads)
+    assert z.sparse is not None
+    return min(MOST_ENTRIES, z.sparse.nnz * len(seen) // len(some))
+
+
+def _sizes(data: Dataset, recipe: Recipe, run: Run, held: int, trials: tuple[_Trial, _Trial]) -> Sizes:
+    small, large, problem = *trials, prepare(data)
+    x, y, labels = data.features, problem.y, len(problem.seen)
+
+    def whole(a: float, b: float) -> int:
+        return int(drawn_out(a, b, small.rows, large.rows, y.rows))
+
+    if x is None:
+        nx = whole(*(0 if trial.x is None or trial.x.sparse is None else trial.x.sparse.nnz for trial in trials))
+        cols = whole(*(trial.model.members[0].sparse_cols for trial in trials))
+        z = min(MOST_ENTRIES, whole(small.z, large.z))
+    else:
+        nx, cols = (x.sparse.nnz if x.sparse is not None else 0), x.sparse_cols
+        z = _label_entries(problem, x, recipe, run.workers)
+    levels = level_sizes(labels, recipe.tree) if recipe.tree.kind == "balanced" else (*large.sizes[:-1], labels)
+    return Sizes(
+        held=held,
+        rows=y.rows,
+        x=nx,
+        cols=cols,
+        dense=0 if x is None else x.dense_cols,
+        y=y.nnz,
+        z=z,
+        labels=labels,
+        levels=levels,
+        listed=tuple(int((size * -np.expm1(y.counts() * np.log1p(-1 / (size + 1)))).sum()) for size in levels),
+        model=whole(small.bytes, large.bytes),
+        text=x is None,
+        copied=x is not None and recipe.features.norm != "none",
+        spills=run.work is not None,
+        maps=run.work is not None and run.memory is not None,
+    )
+
+
+def _planned(sizes: Sizes, recipe: Recipe, threads: int, seconds: dict[str, float]) -> Plan:
+    memory = needs(sizes, recipe.ensemble.trees, threads)
+    level_names = [name for name in memory if name.startswith("level ")]
+    weight = _work(sizes)
+    took = {"reading words": seconds.get("words", 0.0), **seconds}
+    took |= {name: seconds.get("levels", 0.0) * share for name, share in zip(level_names, weight, strict=True)}
+    parts = tuple(Part(name, size, took.get(name, 0.0)) for name, size in memory.items())
+    return Plan(parts, sizes.model, threads, sizes.z)
+
+
+def _work(s: Sizes) -> list[float]:
+    """The share of each level in the solver's work: instances of a parent times its children."""
+    above = (s.rows, *s.listed[:-1])
+    parents = (1, *s.levels[:-1])
+    work = [m * k / p for m, k, p in zip(above, s.levels, parents, strict=True)]
+    return [part / sum(work) for part in work]
+
+
+def needs(s: Sizes, trees: int, threads: int) -> dict[str, int]:
+    """Bytes the process will hold at the peak of each stage."""
+    x_bytes = 8 * s.x + 8 * s.rows + 4 * s.rows * s.dense
+    values = 4 * s.x + 4 * s.rows * s.dense  # what scaling X makes anew
+    base = s.held + (x_bytes if s.text and not s.spills else 0) + (values if s.copied and not s.maps else 0)
+    y_bytes = 8 * s.y + 8 * s.rows
+    adds: dict[str, float] = {}
+    if s.text or s.copied:
+        adds["reading words" if s.text else "features"] = 2 * x_bytes + 100 * s.cols if s.text else values
+    wave = 16 * 1024 * s.z / max(1, s.labels)  # rows of some labels, before they are appended
+    adds["label features"] = y_bytes + 8 * s.labels + 8 * s.y + 10 * s.z + wave + threads * 5 * s.cols
+    adds["label tree"] = 10 * s.z + 64 * s.labels + threads * 16 * s.cols
+    for t in range(len(s.levels)):
+        adds[f"level {t + 1}"] = _level(s, t, threads) + (0 if s.spills else trees * s.model)
+    adds["saving"] = 0 if s.spills else trees * s.model
+    return {name: int(base + SLACK * size + SPARE) for name, size in adds.items()}
+
+
+def _level(s: Sizes, t: int, threads: int) -> float:
+    """Costs and shortlist by column and, on their way there, by row; the clusters at work; their weights."""
+    parents = s.levels[t - 1] if t else 1
+    listed = s.listed[t - 1] if t else s.rows
+    matrices = 2 * 8 * (s.listed[t] + listed + s.rows)
+    busy = min(parents, threads)
+    share = min(1.0, 2 * busy / parents)
+    instances = busy * min(s.rows, 1.5 * listed / parents)  # the largest come first
+    cluster = instances * (8 * s.x / s.rows + 24) + 4 * s.cols * busy
+    width = min(s.cols, instances * s.x / s.rows / busy) + s.dense
+    solver = threads * (64 * (width + instances / busy) + 5 * s.cols + 4 * s.rows)
+    model = min(s.model, 4 * s.cols * s.levels[t])  # of this level, at most
+    weights = min(4 * model * share, 256 * 2**20 if s.spills else math.inf)
+    return matrices + cluster + solver + weights
