@@ -41,7 +41,8 @@ void combine(const Level& level, float parent, float* m, int64_t width, bool las
   }
 }
 
-// Zeroed memory for the feature map and room for a chunk's rows, made when a chunk with many queries asks for it.
+// Zeroed memory for the feature map and room for a chunk's rows, made when a chunk with many queries asks for it. Above
+// 2^26 features (256 MB for each thread) there is no map.
 class Bench {
  public:
   explicit Bench(int64_t features) : features_(features) {}
@@ -52,6 +53,7 @@ class Bench {
 
  private:
   void* map() {
+    if (features_ > int64_t{1} << 26) return nullptr;
     if (map_.empty()) map_.assign(features_, 0);
     return map_.data();
   }
@@ -83,7 +85,7 @@ class Searcher {
     for (int64_t r = 0; r < rows_; ++r) hand_over(beams_[r], first_ + r, found);
   }
 
-  // One row, best node first: a node is opened only while its score can still beat the k-th leaf found.
+  // One row, best node first: a node is opened only while a leaf below it can still beat the k-th found.
   void exact(int64_t row, Found& found) {
     first_ = row, rows_ = 1;
     const Level& last = plan_.levels.back();
@@ -91,7 +93,7 @@ class Searcher {
     Best best(leaves_.data(), last.keep);
     heap_.clear();
     begin_beam();
-    for (const Candidate& c : beams_[0]) heap_.push_back({c.score, 0, c.id});
+    for (const Candidate& c : beams_[0]) heap_.push_back({reach(c.score, 0), c.score, 0, c.id});
     std::make_heap(heap_.begin(), heap_.end());
     while (!heap_.empty()) {
       control_.check();
@@ -99,7 +101,7 @@ class Searcher {
       const Node node = heap_.back();
       heap_.pop_back();
       best.cut();
-      if (node.score < best.bar()) break;
+      if (node.reach < best.bar()) break;
       open(node, best);
     }
     best.sort();
@@ -108,10 +110,10 @@ class Searcher {
 
  private:
   struct Node {
-    float score;
+    float reach, score;
     int32_t level, id;
-    bool operator<(const Node& o) const {  // the heap's top: highest score, then deepest, then smallest id
-      if (score != o.score) return score < o.score;
+    bool operator<(const Node& o) const {  // the heap's top: highest reach, then deepest, then smallest id
+      if (reach != o.reach) return reach < o.reach;
       return level != o.level ? level < o.level : id > o.id;
     }
   };
@@ -204,6 +206,12 @@ class Searcher {
     }
   }
 
+  // The most that a leaf below can score: log scores are <= 0, so that each discount on the way down lifts them.
+  float reach(float score, int32_t level) const {
+    for (size_t t = static_cast<size_t>(level); t < plan_.levels.size(); ++t) score *= plan_.levels[t].discount;
+    return score;
+  }
+
   void open(const Node& node, Best& best) {
     const Level& level = plan_.levels[node.level];
     const bool last = node.level + 1 == static_cast<int32_t>(plan_.levels.size());
@@ -214,11 +222,10 @@ class Searcher {
     combine(level, node.score, margins_.data(), width, last);
     for (int64_t c = 0; c < width; ++c) {
       const int32_t id = static_cast<int32_t>(begin + c);
-      if (margins_[c] < best.bar()) continue;
       if (last) {
         best.push(margins_[c], plan_.names ? plan_.names[id] : id);
-      } else {
-        heap_.push_back({margins_[c], node.level + 1, id});
+      } else if (const float most = reach(margins_[c], node.level + 1); most >= best.bar()) {
+        heap_.push_back({most, margins_[c], node.level + 1, id});
         std::push_heap(heap_.begin(), heap_.end());
       }
     }

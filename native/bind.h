@@ -106,6 +106,7 @@ void run_polled(Control& control, nb::handle progress, Work&& work, const std::f
     try {
       runner = std::thread(run);
     } catch (const std::system_error&) {  // no thread to be had: work here, unseen by signals
+      control.alone = true;
       nb::gil_scoped_release release;
       run();
     }

@@ -150,10 +150,10 @@ class Outbox {
     bytes_ += record.size();
     box_.emplace_back(parent, std::move(record));
   }
-  // Returns when little enough is waiting to be written.
+  // Returns when little enough is waiting to be written, or nobody would take it out.
   void wait() {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (bytes_ > kMost) {
+    while (bytes_ > kMost && !control_.alone) {
       control_.check();
       taken_.wait_for(lock, std::chrono::milliseconds(20));
     }
@@ -239,7 +239,11 @@ void bind_linear(nb::module_& m) {
         for (size_t r = 0; sound && r < rows.shape(0); ++r)
           sound = (r ? rows.data()[r - 1] : -1) < rows.data()[r] && rows.data()[r] < sparse_cols &&
                   (r ? end.data()[r - 1] : 0) < end.data()[r];
-        for (size_t e = 0; sound && e < entries; ++e) sound = cols.data()[e] < bias.shape(0);
+        for (size_t e = 0, r = 0; sound && e < entries; ++e) {
+          const bool first = e == 0 || static_cast<int64_t>(e) == end.data()[r];
+          r += first && e > 0;
+          sound = cols.data()[e] < bias.shape(0) && (first || cols.data()[e - 1] < cols.data()[e]);
+        }
         if (!sound) throw nb::value_error("the parts of the chunk do not fit each other");
         ChunkRows c;
         c.rows.assign(rows.data(), rows.data() + rows.shape(0));

@@ -38,7 +38,8 @@ nb::list some(const NameArrays& names, int64_t begin, int64_t end) {
 }
 
 nb::list pairs(const NameArrays& names, In2<int32_t> ids, In2<float> scores) {
-  if (ids.shape(0) != scores.shape(0) || ids.shape(1) != scores.shape(1)) throw nb::value_error("each id needs a score");
+  if (ids.shape(0) != scores.shape(0) || ids.shape(1) != scores.shape(1))
+    throw nb::value_error("each id needs a score");
   const int64_t size = names.view().size;
   nb::list rows;
   for (size_t r = 0; r < ids.shape(0); ++r) {

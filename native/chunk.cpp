@@ -42,12 +42,16 @@ class Rounding {
     std::vector<float> most(width, 0.0f);
     for (size_t e = 0; e < c.cols.size(); ++e) most[c.cols[e]] = std::max(most[c.cols[e]], std::fabs(c.vals[e]));
     for (size_t j = 0; j < c.dense.size(); ++j) most[j % width] = std::max(most[j % width], std::fabs(c.dense[j]));
-    for (int64_t l = 0; l < width; ++l) scale_[l] = most[l] > 0 ? most[l] / 127 : 1.0f;
+    // Below 1e-36 the quotient would lose its digits: such weights become 0.
+    for (int64_t l = 0; l < width; ++l) scale_[l] = most[l] > 1e-36f ? most[l] / 127 : 1.0f;
   }
   const std::vector<float>& scale() const { return scale_; }
   // The stored form in the low bytes; 0 means a weight of zero.
   uint32_t stored(float v, int64_t child) const {
-    if (weight_ == Weight::f16) return v == 0 ? 0 : float_to_half(v);
+    if (weight_ == Weight::f16) {
+      const uint16_t half = float_to_half(v);
+      return half & 0x7fff ? half : 0;
+    }
     if (weight_ == Weight::i8) return static_cast<uint8_t>(static_cast<int8_t>(std::lrint(v / scale_[child])));
     uint32_t bits;
     std::memcpy(&bits, &v, 4);

@@ -87,7 +87,8 @@ Found merge(const std::vector<Ranking>& members, int64_t n, Average average, int
   control.total = n;
   parallel_for(threads, (n + block - 1) / block, control, [&](int64_t b, int worker) {
     Sums& sums = scratch[worker];
-    for (int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
+    const int64_t first = b * block, last = std::min(n, first + block);
+    for (int64_t i = first; i < last; ++i) {
       sums.clear();
       double missing = 0;
       if (average == Average::round_robin)
@@ -103,7 +104,7 @@ Found merge(const std::vector<Ranking>& members, int64_t n, Average average, int
         found.scores[i * keep + r] = list[r].score;
       }
     }
-    control.done.fetch_add(block, std::memory_order_relaxed);
+    control.done.fetch_add(last - first, std::memory_order_relaxed);
   });
   return found;
 }

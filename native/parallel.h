@@ -21,6 +21,7 @@ struct Control {
   std::atomic<int64_t> done{0};
   std::atomic<int64_t> total{0};
   std::atomic<bool> cancel{false};
+  std::atomic<bool> alone{false};  // the work runs on the thread that should wait for it: nobody else will do anything
   void check() const {
     if (cancel.load(std::memory_order_relaxed)) throw Cancelled();
   }

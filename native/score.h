@@ -19,7 +19,8 @@ struct Query {
   float* out;
 };
 
-// Scratch of one worker, made when it is first needed. `map`: 4 zero bytes per feature, left zero again.
+// Scratch of one worker, made when it is first needed. `map`: 4 zero bytes per feature, left zero again; nullptr where
+// that would be too much.
 struct Workbench {
   void* context;
   void* (*map)(void* context);

@@ -259,12 +259,13 @@ template <typename W, typename C, typename L>
 static void score_rows(const Chunk& c, const Query* queries, int64_t count, const Workbench& bench) {
   int64_t asked = 0;
   for (int64_t i = 0; i < count; ++i) asked += queries[i].n;
-  if (count == 1 || asked * 2 < static_cast<int64_t>(c.head.rows) + c.head.buckets) {
+  const bool few = count == 1 || asked * 2 < static_cast<int64_t>(c.head.rows) + c.head.buckets;
+  void* map = few ? nullptr : bench.map(bench.context);
+  if (!map) {
     for (int64_t i = 0; i < count; ++i) look_up<W, C, L>(c, queries[i]);
     return;
   }
   RowAt* rows = static_cast<RowAt*>(bench.rows(bench.context, (c.head.rows + size_t{1}) * sizeof(RowAt)));
-  void* map = bench.map(bench.context);
   if (c.head.rows < 65535)
     score_mapped<W, C, L>(c, queries, count, static_cast<uint16_t*>(map), rows);
   else

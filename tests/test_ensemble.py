@@ -161,6 +161,21 @@ def test_levels_with_the_same_clusters_are_trained_and_stored_once(tmp_path):
     assert {"tree", "tree_2", "tree_3", "level-3", "level-3_2", "level-3_3"} < parts
 
 
+@pytest.mark.parametrize("combiner", ["l3-hinge", "sigmoid", "noop"])
+def test_levels_in_common_are_searched_once(combiner, monkeypatch):
+    """The beam of the shared levels is carried on: the same answers as each tree searched from its root."""
+    texts, lists = noisy_set(1)
+    changes = {**DEEP, "tree.shared": 2, "ensemble.trees": 3, "search.combiner": combiner}
+    model = lw.train(texts, lists, settings=changes, threads=1)
+    found = model.predict_arrays(texts[:20], k=6)
+    assert model._common == (0 if combiner == "noop" else 2)
+    monkeypatch.setattr(type(model), "_common", 0)
+    model.__dict__.pop("_common")
+    apart = model.predict_arrays(texts[:20], k=6)
+    assert (found[0] == apart[0]).all()
+    assert (found[1] == apart[1]).all()
+
+
 def test_every_tree_is_a_stage_that_is_resumed(tmp_path):
     data, changes = noisy_set(1), {**DEEP, "ensemble.trees": 2}
     whole = lw.train(*data, settings=changes, threads=1, work=tmp_path / "w")

@@ -13,6 +13,7 @@ import labelwood as lw
 import reference
 from cases import cases
 from chunks import chunk_of
+from labelwood import _core
 from labelwood.linear import (
     COMBINERS,
     LOSSES,
@@ -229,6 +230,29 @@ def test_beam_search_equals_the_twin(seed, rows, sparse, dense, combiners, beam,
             assert [a for a, _ in found] == [a for a, _ in expected[i]]
 
 
+@cases(500)
+@given(
+    seed=st.integers(0, 2**32),
+    combiner=st.sampled_from([c for c in COMBINERS if c != "noop"]),
+    keep=st.integers(1, 15),
+    discount=st.sampled_from([1.0, 0.9, 0.3]),
+    digits=st.integers(0, 2),
+)
+def test_exact_search_finds_what_a_beam_that_keeps_all_finds(seed, combiner, keep, discount, digits):
+    """Few digits make ties; a discount lifts log scores on the way down; an only child keeps its parent's."""
+    rng = np.random.default_rng(seed)
+    ptrs = [np.array([0, 3]), np.array([0, 1, 3, 5]), np.array([0, 2, 5, 8, 9, 12])]
+    weights = [np.round(rng.normal(size=(3, int(p[-1]))), digits).astype(np.float32) for p in ptrs]
+    levels = [level_from(w, p, 2, 0) for w, p in zip(weights, ptrs, strict=True)]
+    x = Features(as_csr(np.round(rng.normal(size=(3, 2)), digits)))
+    exact, beam = (
+        search(x, levels, Search(SearchConfig(12, kind, discount, combiner), 3, keep), threads=1)
+        for kind in ("exact", "beam")
+    )
+    assert (exact[0] == beam[0]).all()
+    assert (exact[1] == beam[1]).all()
+
+
 def level_from(w: np.ndarray, child_ptr: np.ndarray, sparse: int, dense: int, weights: str = "float32") -> LinearLevel:
     """Chunks that hold the matrix W (d + 1, K)."""
     pile = Pile(len(child_ptr) - 1)
@@ -269,3 +293,40 @@ def test_broken_levels_are_refused():
 def test_alpha_and_lambda_do_not_mix_with_costs():
     with pytest.raises(lw.ConfigError, match="not both"):
         LinearConfig(alpha=0.5, lam=0.5, cp=3.0).costs(0, 1)
+
+
+def searcher_of(own: list[LinearLevel], **change: object) -> _core.Searcher:
+    depth = len(own)
+    plan = {"combiner": [2] * depth, "power": [3] * depth, "discount": [1.0] * depth, "keep": [2] * depth}
+    plan |= {"names": np.zeros(0, np.int32), "exact": False, "logs": False}
+    return _core.Searcher(**{"levels": [level.native for level in own], **plan, **change})
+
+
+def test_a_searcher_refuses_what_does_not_fit():
+    rng = np.random.default_rng(0)
+    x, _ = random_features(rng, 20, 6, 2)
+    y, _ = random_labels(rng, 20, 3)
+    ptr = np.array([0, 3])
+    level = train_level(x, y, all_rows(20), ptr, LinearConfig(), place=Place(0, 1, 0), threads=1)
+    sound = searcher_of([level])
+    assert sound(*x.parts, 1, None)[0].shape == (20, 2)
+    for change in (
+        {"levels": []},
+        {"keep": [0]},
+        {"keep": [1, 1]},
+        {"names": np.zeros(2, np.int32)},
+        {"levels": [level.native] * 2, **dict.fromkeys(("combiner", "power", "keep"), [2, 2]), "discount": [1.0, 1.0]},
+    ):
+        with pytest.raises(ValueError, match=r"level|names"):
+            searcher_of([level], **change)
+    for wrong in (random_features(rng, 4, 5, 2)[0], random_features(rng, 4, 6, 1)[0]):
+        with pytest.raises(ValueError, match="do not fit the features"):
+            sound(*wrong.parts, 1, None)
+    ids, scores = np.zeros((20, 1), np.int32), np.zeros((20, 1), np.float32)
+    assert sound.resume(*x.parts, ids, scores, 1, None)[0].tolist() == sound(*x.parts, 1, None)[0].tolist()
+    for start in ((ids + 1, scores), (ids[1:], scores[1:]), (ids, scores[1:]), (ids[:, :0], scores[:, :0])):
+        with pytest.raises(ValueError, match="start"):
+            sound.resume(*x.parts, *start, 1, None)
+    orphan = LinearLevel(np.array([0, 1, 3]), level.records, level.places.repeat(2, axis=0), 6, 2)
+    with pytest.raises(ValueError, match="single root"):
+        searcher_of([orphan])(*x.parts, 1, None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import labelwood as lw
 from labelwood import store
@@ -97,3 +98,30 @@ def test_evaluating_nothing_says_what_is_missing(model: lw.Model) -> None:
 @pytest.mark.parametrize("call", [repr, str])
 def test_a_model_is_shown_on_one_line(model: lw.Model, call: Callable[[object], str]) -> None:
     assert call(model) == "<labelwood.Model xr-linear: 3 labels, 3 documents, tree 3>"
+
+
+def test_one_at_a_time_for_every_k(model):
+    texts = ["word1 a", "word2 b", "", "nothing known"]
+    for _ in range(2):
+        for k in range(1, 80):
+            many = model.predict(texts, k=k)
+            assert [model.predict([text], k=k)[0] for text in texts] == many
+            assert all(len(row) == min(k, 3) for row in many)
+
+
+def test_one_row_of_any_type():
+    rows = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 0]], np.float32)
+    trained = lw.train(X=rows, labels=[["x"], ["y"], ["z"]])
+    right = trained.predict(X=sparse.csr_matrix(rows))
+    for kind in (np.float32, np.float64, np.int64, np.uint8):
+        for index in (np.int32, np.int64):
+            row = sparse.csr_matrix(rows[:1].astype(kind))
+            row.indptr, row.indices = row.indptr.astype(index), row.indices.astype(index)
+            assert trained.predict(X=row) == right[:1], (kind, index)
+    for index in (np.array([-1, 2], np.int32), np.array([0, 3], np.int32), np.array([0, 2**32 + 2])):
+        row = sparse.csr_matrix(rows[:1])
+        row.indices = index
+        with pytest.raises(lw.DataError, match="outside 0..2|out of range"):
+            trained.predict(X=row)
+    with pytest.raises(lw.DataError, match="not a number within"):
+        trained.predict(X=sparse.csr_matrix(np.array([[1e300, 0, 0]])))

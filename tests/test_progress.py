@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from labelwood.progress import Progress, Silent, Terminal, status
+from labelwood.progress import QUIET, Progress, Silent, Terminal, status
 
 
 class Clock:
@@ -132,3 +132,10 @@ def test_rich_is_imported_only_for_a_terminal():
         "assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_quiet_keeps_nothing():
+    with QUIET.stage("outer", 3) as outer, QUIET.stage("inner") as inner:
+        outer(1, 3)
+        inner(1, 3)
+    assert QUIET.timings == {}

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import labelwood as lw
+import reference
 from cases import cases
+from labelwood import _core
 from labelwood.sparse import Csr, Features, as_csr, as_dense, as_features, unit_rows
+from toy import random_features
 
 DENSE = np.array([[0, 2, 0], [1, 0, 3], [0, 0, 0]], np.float32)
 
@@ -145,3 +148,30 @@ def test_rows_of_both_blocks_are_scaled_together():
     assert found.sparse.to_scipy().toarray().tolist() == [[np.float32(0.6), 0], [0, 0]]
     assert found.dense.tolist() == [[np.float32(0.8)], [0]]
     assert dense.tolist() == [[4], [0]]
+
+
+@pytest.mark.parametrize(("sparse", "dense"), [(5, 0), (0, 4), (5, 4)])
+@pytest.mark.parametrize("rows", [0, 1, 3000])
+def test_rows_of_length_one(rows, sparse, dense):
+    x, plain = random_features(np.random.default_rng(rows + sparse), rows, sparse, dense)
+    found = unit_rows(x)
+    blocks = ([found.sparse.to_scipy().toarray()] if sparse else []) + ([found.dense] if dense else [])
+    got = np.hstack([np.asarray(block, np.float64) for block in blocks])
+    assert got == pytest.approx(reference.unit_rows(plain), rel=1e-7)
+    for threads in (1, 2, 5):
+        values, block = _core.unit_rows(*x.parts, threads=threads)
+        again = Features(None if x.sparse is None else Csr(x.sparse.indptr, x.sparse.indices, values, sparse), block)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(again.parts[:3], found.parts[:3], strict=True))
+        assert again.parts[4].tobytes() == found.parts[4].tobytes()
+
+
+def test_a_row_of_zeros_stays():
+    x = Features(as_csr(np.array([[0, 0], [3, 4]], np.float32)), np.array([[0.0], [0.0]], np.float32))
+    found = unit_rows(x)
+    assert found.sparse.to_scipy().toarray().tolist() == [[0, 0], [np.float32(0.6), np.float32(0.8)]]
+    assert found.dense.tolist() == [[0], [0]]
+
+
+def test_pointers_that_do_not_fit_are_not_followed():
+    with pytest.raises(ValueError, match="pointers"):
+        _core.unit_rows(np.array([0, 5]), np.zeros(1, np.int32), np.zeros(1, np.float32), 1, np.zeros((1, 0), "f4"), 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import limits, store
 from .averages import EnsembleConfig, Ranking, merge
-from .config import from_dict, to_dict
+from .config import at, from_dict, to_dict
 from .data.dataset import ordered
 from .digests import digest_plain, digest_tensors
 from .errors import ConfigError, LabelwoodError, ModelFileError, counted
@@ -75,16 +76,37 @@ class Ensemble(Predictor):
             members.append({**member.meta(), "parts": used})
         store.save(Path(folder), {"ensemble": to_dict(self.config), "members": members}, parts, overwrite=overwrite)
 
+    @cached_property
+    def _common(self) -> int:
+        """Upper levels that all members have in common: they are searched once, as long as each member has its own
+        level below them and the beam goes on with what they say."""
+        first = self.members[0]
+        if first.recipe.search.kind == "exact" or any(m.recipe.search != first.recipe.search for m in self.members):
+            return 0
+        if any(member.tree.depth != first.tree.depth for member in self.members):
+            return 0
+        common = 0
+        for level in zip(*(member.levels[:-1] for member in self.members), strict=True):
+            if not _same(level) or at(first.recipe.search.combiner, common, first.tree.depth, "combiner") == "noop":
+                break
+            common += 1
+        return common
+
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         width, count = max(k, self.config.candidates), len(self.members)
         found = []
+        start = self.members[0].reach(x[0], self._common, threads) if self._common and _same(x) else None
         for number, (member, own, ids) in enumerate(zip(self.members, x, self._ids, strict=True)):
             tick = _part_of(progress, number, count)
-            here, scores = member._find([own], min(width, len(member.labels)), threads, tick)
+            here, scores = member.find_below(own, min(width, len(member.labels)), start, threads, tick)
             if ids is not None:
                 here = np.where(here >= 0, ids[here], np.int32(-1))
             found.append(Ranking(here, scores, member.gives_margins))
         return merge(found, self.config, k, threads=threads)
+
+
+def _same(things: Sequence[object]) -> bool:
+    return all(thing is things[0] for thing in things)
 
 
 def load(folder: str | Path) -> Predictor:

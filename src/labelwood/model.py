@@ -17,7 +17,7 @@ from .data import Texts
 from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
-from .linear import LinearLevel, Search, check_features, searcher
+from .linear import LinearLevel, Search, check_features, search, searcher
 from .names import NO_NAMES, Names
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
@@ -29,6 +29,15 @@ from .tree import Tree
 Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
 META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reached:
+    """Where a beam stands after some levels: nodes (n, width), -1 where there is none, and their log scores."""
+
+    levels: int
+    nodes: NDArray[np.int32]
+    scores: NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,26 +92,41 @@ class Model(Predictor):
             return Features(self.tfidf.transform(texts, threads=threads, progress=tick))
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
+        return self.find_below(x[0], k, None, threads, progress)
+
+    def reach(self, x: Features, levels: int, threads: int) -> Reached:
+        """Search the upper `levels` only: where the beam stands then."""
+        config, depth = self.recipe.search, self.tree.depth
+        width = min(at(config.beam, levels - 1, depth, "search.beam"), self.tree.size(levels - 1))
+        what = Search(config, depth, width, logs=True)
+        return Reached(levels, *search(x, self.levels[:levels], what, threads=threads))
+
+    def find_below(self, x: Features, k: int, start: Reached | None, threads: int, progress: Tick) -> Found:
+        """The k best labels, from the root or from where a beam stands."""
         tail = self.recipe.tail
         keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
-        found = self._searcher(keep)(*x[0].parts, threads, progress)
+        if start is None:
+            found = self._searcher(keep)(*x.parts, threads, progress)
+        else:
+            below = self._searcher(keep, start.levels)
+            found = below.resume(*x.parts, start.nodes, start.scores, threads, progress)
         if not tail.reranks:
             return found
-        near = None if self.centroids is None else nearness(x[0], self.centroids, found[0], tail.gamma, threads)
+        near = None if self.centroids is None else nearness(x, self.centroids, found[0], tail.gamma, threads)
         ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
 
-    def _searcher(self, k: int) -> _core.Searcher:
-        found = self._searchers.get(k)
+    def _searcher(self, k: int, above: int = 0) -> _core.Searcher:
+        found = self._searchers.get((k, above))
         if found is None:
             if len(self._searchers) >= 64:  # somebody asks for every k there is
                 self._searchers.clear()
-            what = Search(self.recipe.search, self.tree.depth, k, self.tree.leaves)
-            found = self._searchers[k] = searcher(self.levels, what)
+            what = Search(self.recipe.search, self.tree.depth, k, self.tree.leaves, above=above)
+            found = self._searchers[k, above] = searcher(self.levels[above:], what)
         return found
 
     @cached_property
-    def _searchers(self) -> dict[int, _core.Searcher]:
+    def _searchers(self) -> dict[tuple[int, int], _core.Searcher]:
         return {}
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:

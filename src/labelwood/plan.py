@@ -34,11 +34,11 @@ SPARE = 8 * 2**20  # and what no formula sees
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A stage to come: the most memory the process will hold in it, and how long it will take."""
+    """A stage to come: the most memory the process will hold in it, and the CPU time of all threads together."""
 
     name: str
     memory: int  # bytes
-    seconds: float
+    cpu_seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Plan:
         return self.peak.memory
 
     @property
-    def seconds(self) -> float:
-        return sum(part.seconds for part in self.parts)
+    def cpu_seconds(self) -> float:
+        return sum(part.cpu_seconds for part in self.parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Sizes:
     levels: tuple[int, ...]  # K_1 … K_D
     listed: tuple[int, ...]  # entries of Y summed up to level t, if labels fell into clusters by chance
     model: int
+    shares: tuple[float, ...]  # of the model, by level
     text: bool
     copied: bool  # X is scaled into a copy of its own
     spills: bool  # finished stages are on disk
@@ -114,9 +115,9 @@ def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetErro
     way = "give more memory, or less data"
     if not sizes.spills:
         way = "give work=FOLDER, where finished stages go instead of staying in memory, or more memory"
-    elif found.peak.name in {"label features", "label tree"}:
-        spare = most - (found.memory - int(SLACK * 10 * sizes.z))
-        top = int(spare / (SLACK * 10 * sizes.labels)) if recipe.labels.top is None else 0
+    elif found.peak.name in {"label features", "label tree"} and recipe.labels.top is None:
+        spare = most - (found.memory - SLACK * _z_bytes(sizes))
+        top = int(spare / (SLACK * _z_bytes(sizes)) * sizes.z / sizes.labels)
         if top > 0:
             way = f"bound the label features with labels.top = {top} (another model, then), or give more memory"
     return BudgetError(
@@ -130,15 +131,16 @@ class _Trial:
 
     def __init__(self, data: Dataset, recipe: Recipe, run: Run, count: int) -> None:
         rows = np.linspace(0, len(data) - 1, count).astype(np.int64)
-        self.rows, self.progress = count, Silent()
-        part, start = data.take(np.unique(rows)), time.monotonic()
+        self.rows, self.progress = count, Silent(time.process_time)  # CPU time: others may be at work here
+        part, start = data.take(np.unique(rows)), time.process_time()
         if part.features is None and part.texts is not None and not recipe.labels.reads_text:
             x = Tfidf.fit(part.texts, recipe.tfidf, threads=run.workers)[1]
             part = dataclasses.replace(part, texts=None, features=Features(x))
-        self.words = time.monotonic() - start
+        self.words = time.process_time() - start
         self.x = part.features
         self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
+        self.records = [level.records.nbytes for level in self.model.members[0].levels]
         self.sizes = self.model.members[0].tree.sizes
         self.z = 0 if self.x is None else _label_entries(prepare(part), self.x, recipe, run.workers)
 
@@ -207,11 +209,18 @@ def _sizes(data: Dataset, recipe: Recipe, run: Run, held: int, trials: tuple[_Tr
         levels=levels,
         listed=tuple(int((size * -np.expm1(y.counts() * np.log1p(-1 / (size + 1)))).sum()) for size in levels),
         model=whole(small.bytes, large.bytes),
+        shares=_shares(large.records, len(levels)),
         text=x is None,
         copied=x is not None and recipe.features.norm != "none",
         spills=run.work is not None,
         maps=run.work is not None and run.memory is not None,
     )
+
+
+def _shares(records: list[int], depth: int) -> tuple[float, ...]:
+    """The part of each level in the model: as in the trial, counted from the labels up; levels it lacks have little."""
+    found = [size / max(1, sum(records)) for size in records]
+    return tuple([0.05] * (depth - len(found)) + found[-depth:])
 
 
 def _planned(sizes: Sizes, recipe: Recipe, threads: int, seconds: dict[str, float]) -> Plan:
@@ -241,13 +250,17 @@ def needs(s: Sizes, trees: int, threads: int) -> dict[str, int]:
     adds: dict[str, float] = {}
     if s.text or s.copied:
         adds["reading words" if s.text else "features"] = 2 * x_bytes + 100 * s.cols if s.text else values
-    wave = 16 * 1024 * s.z / max(1, s.labels)  # rows of some labels, before they are appended
-    adds["label features"] = y_bytes + 8 * s.labels + 8 * s.y + 10 * s.z + wave + threads * 5 * s.cols
+    adds["label features"] = y_bytes + 8 * s.labels + 8 * s.y + _z_bytes(s) + threads * 5 * s.cols
     adds["label tree"] = 10 * s.z + 64 * s.labels + threads * 16 * s.cols
     for t in range(len(s.levels)):
         adds[f"level {t + 1}"] = _level(s, t, threads) + (0 if s.spills else trees * s.model)
     adds["saving"] = 0 if s.spills else trees * s.model
     return {name: int(base + SLACK * size + SPARE) for name, size in adds.items()}
+
+
+def _z_bytes(s: Sizes) -> float:
+    """Z as it grows, and the rows of up to 1024 labels before they are appended."""
+    return 10 * s.z + 16 * s.z * min(1, 1024 / s.labels)
 
 
 def _level(s: Sizes, t: int, threads: int) -> float:
@@ -257,10 +270,10 @@ def _level(s: Sizes, t: int, threads: int) -> float:
     matrices = 2 * 8 * (s.listed[t] + listed + s.rows)
     busy = min(parents, threads)
     share = min(1.0, 2 * busy / parents)
-    instances = busy * min(s.rows, 1.5 * listed / parents)  # the largest come first
+    instances = busy * min(s.rows, 1.25 * listed / parents)  # the largest come first
     cluster = instances * (8 * s.x / s.rows + 24) + 4 * s.cols * busy
     width = min(s.cols, instances * s.x / s.rows / busy) + s.dense
     solver = threads * (64 * (width + instances / busy) + 5 * s.cols + 4 * s.rows)
-    model = min(s.model, 4 * s.cols * s.levels[t])  # of this level, at most
+    model = s.model * s.shares[t]
     weights = min(4 * model * share, 256 * 2**20 if s.spills else math.inf)
     return matrices + cluster + solver + weights

@@ -52,7 +52,7 @@ class Run:
 
     def __post_init__(self) -> None:
         workers(self.threads)  # refuses nonsense before any work
-        if self.memory is not None:
+        if self.memory is not None and not isinstance(self.progress, Guard):
             object.__setattr__(self, "progress", Guard(self.progress, self.memory))
 
     @property

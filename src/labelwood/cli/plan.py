@@ -47,12 +47,12 @@ def plan(
     if run.memory is not None:
         run = within(training, recipe, run)
     found = make_plan(training, recipe, run)
-    rows = [(part.name, show.size(part.memory), show.seconds(part.seconds)) for part in found.parts]
-    show.table(rows, ("stage", "memory", "time"), right=[1, 2])
+    rows = [(part.name, show.size(part.memory), show.seconds(part.cpu_seconds)) for part in found.parts]
+    show.table(rows, ("stage", "memory", "CPU time"), right=[1, 2])
     show.say(
         f"peak memory: {show.size(found.memory)}, in stage {found.peak.name!r}",
-        f"time: {show.seconds(found.seconds)} on {found.threads} threads, within a factor of two",
-        f"model: {show.size(found.model)}, within a factor of two",
+        f"CPU time: about {show.seconds(found.cpu_seconds)}, shared by {found.threads} threads (drawn out from samples)",
+        f"model: about {show.size(found.model)} (drawn out from samples)",
     )
     if run.memory is not None:
         show.say(f"budget: {show.size(run.memory)}, enough")

@@ -1,0 +1,206 @@
+"""Plans and memory budgets: spelling, refusals, the guard, and the figures against what a run really took."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import labelwood as lw
+from labelwood import budget
+from labelwood.budget import Guard, parse, show
+from labelwood.cli import main
+from labelwood.progress import Silent
+from labelwood.recipes import resolve
+from labelwood.train import Run
+from test_workspace import content
+from toy import contract_set, keyword_set
+
+plan = sys.modules["labelwood.plan"]  # the package's own `plan` is the function
+
+SIZES = plan.Sizes(
+    held=0, rows=1000, x=50_000, cols=2000, dense=0, y=3000, z=20_000, labels=100, levels=(10, 100),
+    listed=(2500, 3000), model=40_000, shares=(0.2, 0.8), text=False, copied=False, spills=True, maps=False,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("8GB", 8 * 10**9),
+        ("8 GiB", 8 * 2**30),
+        ("1.5g", 1_500_000_000),
+        ("512kib", 512 * 1024),
+        ("7", 7),
+        (7, 7),
+        (None, None),
+    ],
+)
+def test_sizes_are_read(text, size):
+    assert parse(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "8 XB", "-1GB", "0", "1e3GB", "8GB8", True, "9" * 90 + "TB", "inf"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(lw.ConfigError, match=r"memory"):
+        parse(text)
+
+
+@pytest.mark.parametrize("size", [1000, 999_000, 12_000_000, 7_500_000_000])
+def test_what_is_shown_can_be_read(size):
+    assert parse(show(size)) == size
+
+
+def test_memory_that_is_held_is_seen():
+    before = budget.held()
+    block = np.ones(8 * 2**20)  # 64 MB
+    assert 60 * 2**20 < budget.held() - before < 70 * 2**20
+    del block
+
+
+def test_the_guard_stops_a_stage_that_passes_the_budget():
+    guard = Guard(Silent(), budget.held() + 50 * 2**20)
+    with guard.stage("small") as tick:
+        tick(0, 1)
+    with guard.stage("large") as tick:
+        block = np.ones(8 * 2**20)
+        with pytest.raises(lw.BudgetError, match=r"stage 'large'.*resume"):
+            tick(0, 1)
+        del block
+    assert list(guard.timings) == ["small", "large"]
+
+
+def test_a_stage_that_ends_above_the_budget_is_stopped_too():
+    with pytest.raises(lw.BudgetError), Guard(Silent(), budget.held() + 50 * 2**20).stage("quiet"):
+        block = np.ones(8 * 2**20)
+    del block
+
+
+def test_a_budget_that_is_too_small_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(lw.BudgetError, match=r"needs about \d+MB.*budget is 1MB"):
+        lw.train(*keyword_set(), memory="1MB", work=tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+    with pytest.raises(lw.BudgetError, match="work=FOLDER"):
+        lw.train(*keyword_set(), memory="1MB")
+
+
+@pytest.mark.parametrize("norm", ["none", "l2"])
+def test_a_budget_changes_no_byte(tmp_path, norm):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((60, 8)).astype(np.float32), (rng.random((60, 6)) < 0.3).astype(np.float32)
+    y[:6] = np.eye(6)
+    given = {"X": x, "labels": y, "settings": {"features.norm": norm, "tree.levels": (2,)}}
+    lw.train(**given).save(tmp_path / "plain")
+    lw.train(**given, memory="4GB", work=tmp_path / "work").save(tmp_path / "bounded")
+    assert content(tmp_path / "plain") == content(tmp_path / "bounded")
+
+
+def test_a_run_stopped_by_its_budget_can_be_resumed(tmp_path, monkeypatch):
+    texts, labels = contract_set()
+    given = {"settings": {"tree.levels": (2, 6)}, "work": tmp_path / "work"}
+    lw.train(texts, labels, settings=given["settings"]).save(tmp_path / "wanted")
+    progress = Silent()
+    monkeypatch.setattr(budget, "held", lambda: 2**50 if "level 2 of 3" in progress.timings else 0)
+    with pytest.raises(lw.BudgetError, match="level 2 of 3"):
+        lw.train(texts, labels, memory="1GB", progress=progress, **given)
+    monkeypatch.undo()
+    kept = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir())
+    assert kept == ["features", "level-1", "lock", "run.json", "tree"]
+    lw.train(texts, labels, memory="4GB", resume=True, **given).save(tmp_path / "resumed")
+    assert content(tmp_path / "wanted") == content(tmp_path / "resumed")
+
+
+def test_fewer_threads_where_they_make_it_fit(monkeypatch):
+    sizes = dataclasses.replace(SIZES, cols=10**7)
+    monkeypatch.setattr(plan, "_measured", lambda *_: (sizes, {}))
+    needs = [plan._planned(sizes, resolve(), threads, {}).memory for threads in (1, 2, 3)]
+    assert needs == sorted(set(needs))
+    run = Run(threads=3, memory=needs[1])
+    assert plan.within(None, resolve(), run).threads == 2
+    with pytest.raises(lw.BudgetError, match=show(needs[0])):
+        plan.within(None, resolve(), dataclasses.replace(run, memory=needs[0] - 1))
+
+
+def test_a_refusal_names_the_bound_that_would_fit(monkeypatch):
+    sizes = dataclasses.replace(SIZES, z=10**8)
+    monkeypatch.setattr(plan, "_measured", lambda *_: (sizes, {}))
+    with pytest.raises(lw.BudgetError, match=r"labels\.top = (\d+)") as caught:
+        plan.within(None, resolve(), Run(threads=1, memory=10**8))
+    top = int(str(caught.value).split("labels.top = ")[1].split()[0])
+    assert plan._planned(dataclasses.replace(sizes, z=100 * top), resolve(), 1, {}).memory <= 10**8
+
+
+def test_memory_by_hand():
+    """Level 1 of SIZES with one thread, term by term."""
+    matrices = 16 * (2500 + 1000 + 1000)
+    cluster = 1000 * (8 * 50 + 24) + 4 * 2000
+    solver = 64 * (2000 + 1000) + 5 * 2000 + 4 * 1000
+    weights = 4 * 40_000 * 0.2
+    wanted = 1.1 * (matrices + cluster + solver + weights) + 8 * 2**20
+    assert plan.needs(SIZES, 1, 1)["level 1"] == int(wanted)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "wanted"),
+    [((1, 2, 100, 200), 800, 8), ((1, 9, 100, 200), 400, 9 * 2**1.4), ((0, 0, 1, 2), 9, 0), ((1, 2, 5, 10), 10, 2)],
+)
+def test_drawing_out(values, rows, wanted):
+    assert plan.drawn_out(*values, rows) == pytest.approx(wanted)
+
+
+def test_the_command_line(tmp_path, capsys):
+    lines = [f'{{"text": "{text}", "labels": ["{label[0]}"]}}' for text, label in zip(*keyword_set(), strict=True)]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines))
+    assert main(["plan", str(tmp_path / "train.jsonl"), "--memory", "4GB", "--set", "tree.levels=2"]) == 0
+    said = capsys.readouterr().out
+    assert "level 2" in said
+    assert "peak memory: " in said
+    assert "budget: 4.0 GB, enough" in said
+    command = ["train", str(tmp_path / "train.jsonl"), "--model", str(tmp_path / "m")]
+    assert main([*command, "--memory", "1MB"]) == 1
+    assert "the budget of 1MB" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
+    assert main([*command, "--memory", "4GB"]) == 0
+
+
+PEAK = """
+    import sys, threading, time
+    import numpy as np, scipy.sparse as sp
+    import labelwood as lw
+    from labelwood import budget
+
+    rows, cols, labels, words = map(int, sys.argv[1:])
+    rng = np.random.default_rng(0)
+    topic = rng.integers(labels, size=(rows, 3))
+    column = np.where(rng.random((rows, words)) < 0.5, topic[:, :1] * 7 + rng.integers(20, size=(rows, words)),
+                      rng.integers(cols, size=(rows, words))) % cols
+    x = sp.csr_matrix((np.ones(rows * words, "f4"), column.ravel(), np.arange(rows + 1) * words), (rows, cols))
+    y = sp.csr_matrix((np.ones(rows * 3, "f4"), topic.ravel(), np.arange(rows + 1) * 3), (rows, labels))
+    x.sum_duplicates(), y.sum_duplicates()
+    found = lw.plan(X=x, labels=y, threads=2)
+    top, done = [0], threading.Event()
+
+    def watch():
+        while not done.wait(0.003):
+            top[0] = max(top[0], budget.held())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    lw.train(X=x, labels=y, threads=2)
+    done.set(), watcher.join()
+    print(found.memory, top[0])
+"""
+
+
+@pytest.mark.parametrize("shape", [(20_000, 20_000, 2000, 100), (30_000, 5000, 8000, 20)])
+def test_the_plan_is_near_the_peak(shape):
+    """Never more than 10 % below it, nor more than 40 % above."""
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PEAK), *map(str, shape)], capture_output=True, text=True, check=True
+    )
+    planned, peak = map(int, ran.stdout.split())
+    assert 0.9 * peak <= planned <= 1.4 * peak
