@@ -34,7 +34,7 @@ Cluster gather_cluster(const Features& x, const Csr& yt, const Csr& mt, int64_t 
 
 void LaneMarks::mark(const Csr& yt, const Cluster& cluster, int64_t first, int64_t last) {
   const int64_t n = cluster.size();
-  const uint32_t all = last - first == 32 ? ~0u : (1u << (last - first)) - 1;
+  const uint32_t all = (1u << (last - first)) - 1;
   local_.resize(yt.cols);
   for (int64_t i = 0; i < n; ++i) local_[cluster.instances[i]] = static_cast<int32_t>(i);
   positive.assign(n, 0);

@@ -21,7 +21,7 @@ struct Cluster {
 Cluster gather_cluster(const Features& x, const Csr& yt, const Csr& mt, int64_t parent, int64_t first, int64_t last,
                        float bias, RowGatherer& gatherer);
 
-// For up to 32 children, one bit each: which an instance trains, which it is a positive of, and at what cost.
+// For up to 16 children, one bit each: which an instance trains, which it is a positive of, and at what cost.
 struct LaneMarks {
   std::vector<uint32_t> allowed, positive;
   std::vector<int64_t> cost_ptr;  // (n + 1) into cost_lane and cost

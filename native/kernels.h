@@ -10,7 +10,7 @@ namespace lw {
 enum class Loss : int { squared_hinge = 0, hinge = 1, logistic = 2 };
 enum class Solver : int { dual = 0, newton = 1, proximal = 2 };  // the last two: squared hinge only
 
-// One blocked solve: up to 32 labels of one parent cluster over its n instances. Feature rows of W are
+// One blocked solve: up to 16 labels of one parent cluster over its n instances. Feature rows of W are
 // [local sparse features | dense features | bias], each `lanes` floats wide, so that one visit of an instance serves
 // all labels: its non-zeros are read once and SIMD runs across labels. Lanes never mix: a label's result does not
 // depend on which other labels share its block.
@@ -24,7 +24,7 @@ struct Block {
   int64_t sparse_cols = 0, dense_cols = 0;
   float bias = 1.0f;  // value of the bias feature; 0 = no bias
 
-  int lanes = 8;                       // 8, 16 or 32
+  int lanes = 8;                       // 8 or 16
   const uint32_t* allowed = nullptr;   // (n) lanes for which the instance takes part
   const uint32_t* positive = nullptr;  // (n) lanes for which it is a positive
   const int64_t* cost_ptr = nullptr;   // (n + 1) into cost_lane, cost: the positives' own costs
@@ -35,7 +35,7 @@ struct Block {
   Solver solver = Solver::dual;
   bool mean_start = false;  // from the mean-separating point, not from 0
   float cp = 1.0f, eps = 0.1f;
-  float cn[32] = {};  // by lane
+  float cn[16] = {};  // by lane
   float l1 = 0.1f;    // proximal: weight of |w|_1
   int max_iter = 100;
 

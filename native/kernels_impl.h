@@ -267,9 +267,7 @@ static int solve_lanes(const Block& b) {
   return b.loss == Loss::hinge ? solve_hinge<G, false>(b) : solve_hinge<G, true>(b);
 }
 
-static int solve(const Block& b) {
-  return b.lanes == 8 ? solve_lanes<1>(b) : b.lanes == 16 ? solve_lanes<2>(b) : solve_lanes<4>(b);
-}
+static int solve(const Block& b) { return b.lanes == 8 ? solve_lanes<1>(b) : solve_lanes<2>(b); }
 
 static void axpy(float v, const float* row, float* out, int64_t m) {
   int64_t j = 0;

@@ -26,7 +26,7 @@ struct Scored {
   bool operator<(const Scored& o) const { return score != o.score ? score < o.score : at < o.at; }
 };
 
-// The sum of the rows with side[i] == 0, in two partial sums of fixed ranges: the same bits for any thread count.
+// The sum of the rows that are not right[i], in two partial sums of fixed ranges: the same bits for any thread count.
 void sum_left(const LabelRows& z, const std::vector<uint8_t>& right, std::vector<float> (&part)[2], int threads,
               Control& control) {
   parallel_for(threads, 2, control, [&](int64_t h, int) {

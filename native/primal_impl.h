@@ -80,7 +80,7 @@ static Sum<G> loss_at(const Block& b, const V* z, const V* zs, const Scalars<G>&
   return sum;
 }
 
-// out += gradient of the loss at margins z, and active = lanes beyond which the loss is flat; false when cancelled.
+// out += gradient of the loss at margins z, and active = the lanes in which it is not 0; false when cancelled.
 template <int G>
 static bool add_gradient(const Block& b, const V* z, uint32_t running, V* out) {
   for (int64_t i = 0; i < b.n; ++i) {

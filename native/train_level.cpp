@@ -116,7 +116,7 @@ class Turns {
   int64_t next_ = 0;
 };
 
-// A run of children [first, last) of one parent, at most 32, solved together.
+// A run of children [first, last) of one parent, at most 16, solved together.
 struct Job {
   int64_t parent, first, last;
   int lanes;
@@ -248,7 +248,7 @@ class Trainer {
     b.mean_start = config_.mean_start;
     b.l1 = config_.l1;
     b.cp = config_.cp;
-    for (int64_t l = 0; l < 32; ++l) b.cn[l] = config_.cn * config_.negative[std::min(job.first + l, job.last - 1)];
+    for (int64_t l = 0; l < 16; ++l) b.cn[l] = config_.cn * config_.negative[std::min(job.first + l, job.last - 1)];
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
     b.w = s.w.zeros((rows.width() + 1) * job.lanes);

@@ -315,7 +315,7 @@ def test_a_searcher_refuses_what_does_not_fit():
         {"keep": [0]},
         {"keep": [1, 1]},
         {"names": np.zeros(2, np.int32)},
-        {"levels": [level.native] * 2, **dict.fromkeys(("combiner", "power", "keep"), [2, 2]), "discount": [1.0, 1.0]},
+        {"levels": [level.native] * 2, "combiner": [2, 2], "power": [3, 3], "keep": [2, 2], "discount": [1.0, 1.0]},
     ):
         with pytest.raises(ValueError, match=r"level|names"):
             searcher_of([level], **change)

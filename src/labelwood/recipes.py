@@ -120,7 +120,11 @@ METHODS: dict[str, Method] = {
         summary="no tree: one classifier for each label against all documents; small weights are dropped",
         paper="DiSMEC: Distributed Sparse Machines for Extreme Multi-label Classification (Babbar, Schölkopf, 2017)",
         good_at="the best linear accuracy where every label can see every document: up to some ten thousand labels",
-        presets={"default": {}},
+        presets={
+            "default": {},
+            # Negatives only from the clusters that a coarse tree finds likely; margins alone rank, as in one-vs-all.
+            "shortlist": {"tree.kind": "balanced", "shortlist.source": "union"},
+        },
     ),
 }
 

@@ -53,7 +53,7 @@ class OnDemand:
     verify: Check
 
     def check(self, begin: int, end: int) -> None:
-        """Verify the bytes begin..end of the array; ModelFileError if they have changed, now and at later calls."""
+        """Verify the bytes begin..end of the array; ModelFileError if they have changed, again at every call."""
         self.verify(self.start + begin, self.start + end)
 
     def whole(self) -> NDArray[Any]:

@@ -56,8 +56,8 @@ def plan(
     show.table(rows, ("stage", "memory", "CPU time"), right=[1, 2])
     show.say(
         f"peak memory: {show.size(found.memory)}, in stage {found.peak.name!r}",
-        f"CPU time: about {show.seconds(found.cpu_seconds)}, shared by {found.threads} threads (drawn out from samples)",
-        f"model: about {show.size(found.model)} (drawn out from samples)",
+        f"CPU time: about {show.seconds(found.cpu_seconds)}, shared by {found.threads} threads (from samples)",
+        f"model: about {show.size(found.model)} (from samples)",
     )
     if run.memory is not None:
         show.say(f"budget: {show.size(run.memory)}, enough")
