@@ -359,3 +359,12 @@ def test_a_member_is_a_model_of_its_own(folder, tmp_path):
     assert isinstance(alone, lw.Model)
     assert same(alone.predict_arrays(TEXTS), member.predict_arrays(TEXTS))
     assert dataclasses.replace(member).labels == alone.labels
+
+
+def test_a_config_of_another_kind_is_refused():
+    texts, labels = ["a red apple", "the blue sky"] * 2, [["fruit"], ["weather"]] * 2
+    model = lw.train(texts, labels)
+    with pytest.raises(lw.ConfigError, match="ensemble must be a EnsembleConfig, but is a dict"):
+        lw.Ensemble([model], {"average": "mean"})
+    with pytest.raises(lw.ConfigError, match="metrics must be a MetricsConfig, but is None"):
+        model.evaluate(texts, labels, metrics=None)

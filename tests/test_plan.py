@@ -204,3 +204,39 @@ def test_the_plan_is_near_the_peak(shape):
     )
     planned, peak = map(int, ran.stdout.split())
     assert 0.9 * peak <= planned <= 1.4 * peak
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tree.leaf": 8, "tree.branch": 4, "linear.threshold": "0.1,0.2,0.3,0.4"},
+        {"tree.levels": "8-64-128"},
+        {"tree.levels": 64},
+    ],
+)
+def test_settings_by_level_are_those_of_all_labels_not_of_the_sample(settings):
+    """A sample has fewer labels, so its tree may have fewer levels."""
+    texts, labels = keyword_set(labels=400, docs=4)
+    found = lw.plan(texts, labels, settings=settings)
+    model = lw.train(texts, labels, settings=settings, memory="64GB")
+    assert sum(part.name.startswith("level ") for part in found.parts) == model.members[0].tree.depth
+
+
+def test_lists_that_do_not_fit_the_tree_of_all_labels_are_refused():
+    with pytest.raises(lw.ConfigError, match=r"gives 2 values .* but the tree has 4 levels"):
+        lw.plan(*keyword_set(400, 4), settings={"tree.leaf": 8, "tree.branch": 4, "linear.threshold": "0.1,0.2"})
+
+
+def test_a_plan_knows_taxonomies_and_label_texts(tmp_path, capsys):
+    texts, labels = keyword_set()
+    data, parents = tmp_path / "data.txt", tmp_path / "parents.tsv"
+    data.write_text("".join(f"__label__{y[0]} {t}\n" for t, y in zip(texts, labels, strict=True)))
+    parents.write_text("".join(f"label{i}\tgroup{i % 3}\n" for i in range(12)))
+    options = ["--taxonomy", str(parents), "--label-texts", str(parents), "--set", "labels.kind=pifa+text"]
+    assert main(["plan", str(data), *options]) == 0
+    out = capsys.readouterr().out
+    assert "a taxonomy of 15 nodes, 12 of 12 labels in it" in out
+    assert "level 2" in out
+    by_hand = {f"label{i}": f"group{i % 3}" for i in range(12)}
+    found = lw.plan(texts, labels, taxonomy=by_hand, label_texts=by_hand, settings={"labels.kind": "text"})
+    assert "level 2" in [part.name for part in found.parts]

@@ -68,15 +68,10 @@ def train(
     """
     if (resume or overwrite) and (work is None or (resume and overwrite)):
         raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
-    own_tree = taxonomy is not None or (isinstance(data, Dataset) and data.taxonomy is not None)
+    own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
-    if label_texts is not None:
-        given = read_label_texts(label_texts) if isinstance(label_texts, str | Path) else label_texts
-        dataset = with_label_texts(dataset, given)
-    if taxonomy is not None:
-        tree = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
-        dataset = with_taxonomy(dataset, tree)
+    dataset = _with_sides(dataset, label_texts, taxonomy)
     folder = None if work is None else Path(work)
     run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory))
     return run_recipe(dataset, recipe, within(dataset, recipe, run))
@@ -87,6 +82,8 @@ def plan(
     labels: Labels | None = None,
     *,
     X: object = None,
+    label_texts: Mapping[str, str] | str | Path | None = None,
+    taxonomy: Parents | str | Path | None = None,
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
@@ -96,6 +93,24 @@ def plan(
     work: bool = False,
 ) -> Plan:
     """What `train` would take: memory and time by stage, and the size of the model; `work`: with a workspace."""
-    recipe = resolve(method, preset=preset, config=config, settings=settings)
-    dataset = as_dataset(data, labels, X=X, options=options)
+    own_tree = _has_taxonomy(data, taxonomy)
+    recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
+    dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
     return run_plan(dataset, recipe, Run(threads, work=Path() if work else None))
+
+
+def _has_taxonomy(data: object, taxonomy: object) -> bool:
+    return taxonomy is not None or (isinstance(data, Dataset) and data.taxonomy is not None)
+
+
+def _with_sides(
+    data: Dataset, label_texts: Mapping[str, str] | str | Path | None, taxonomy: Parents | str | Path | None
+) -> Dataset:
+    """The data with what is said of its labels elsewhere, in a file or a mapping."""
+    if label_texts is not None:
+        texts = read_label_texts(label_texts) if isinstance(label_texts, str | Path) else label_texts
+        data = with_label_texts(data, texts)
+    if taxonomy is not None:
+        parents = read_taxonomy(taxonomy) if isinstance(taxonomy, str | Path) else taxonomy
+        data = with_taxonomy(data, parents)
+    return data

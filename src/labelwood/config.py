@@ -71,6 +71,25 @@ def check_levels(config: object, levels: int, where: str = "") -> None:
             at(value, 0, levels, path)
 
 
+def last_level(config: C) -> C:
+    """A copy in which every list of values by level is its last one, that of the labels."""
+    changes: dict[str, Any] = {}
+    for name, hint in _hints(type(config)).items():
+        value = getattr(config, name)
+        if dataclasses.is_dataclass(value):
+            changes[name] = last_level(value)
+        elif _is_per_level(hint) and isinstance(value, tuple):
+            changes[name] = value[-1]
+    return cast(C, dataclasses.replace(cast(Any, config), **changes))
+
+
+def checked_config(cls: type[C], config: object, where: str) -> C:
+    """A config made in Python, whose values nobody has looked at yet."""
+    if not isinstance(config, cls):
+        raise ConfigError(f"{where} must be a {cls.__name__}, but is {_show(config)}.")
+    return from_dict(cls, to_dict(config), where)
+
+
 def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
     """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
     if not isinstance(mapping, Mapping):
@@ -295,11 +314,8 @@ def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
     limit = [f"{sign} {x}" if isinstance(x, int) else f"{sign} {x:g}" for sign, x in bounds if x is not None]
     text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
     if any(typing.get_origin(o) is tuple for o in options):
-        text = (
-            f"{text}, or a list of them"
-            if words
-            else f"a list: {_kind_words(typing.get_args(_tuple_of(options)), meta)}"
-        )
+        each = _kind_words(typing.get_args(_tuple_of(options)), meta)
+        text = f"{text}, or a list of them" if words else f"a list: {each}"
     return f"{text}, or none" if type(None) in options else text
 
 

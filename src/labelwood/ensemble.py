@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import limits, store
 from .averages import EnsembleConfig, Ranking, merge
-from .config import at, from_dict, to_dict
+from .config import at, checked_config, from_dict, to_dict
 from .data.dataset import ordered
 from .digests import digest_plain, digest_tensors
 from .errors import ConfigError, LabelwoodError, ModelFileError, counted
@@ -38,7 +38,7 @@ class Ensemble(Predictor):
     """
 
     def __init__(self, members: Sequence[Predictor], config: EnsembleConfig = EnsembleConfig()) -> None:
-        config = from_dict(EnsembleConfig, to_dict(config), "ensemble")
+        config = checked_config(EnsembleConfig, config, "ensemble")
         self._members, weights = _opened(members, config.weights)
         self.config = dataclasses.replace(config, trees=len(self._members), weights=weights)
         self.config.shares()
@@ -60,7 +60,8 @@ class Ensemble(Predictor):
 
     def __repr__(self) -> str:
         counts = f"{counted(len(self.labels), 'label')}, {counted(self.rows, 'document')}"
-        return f"<labelwood.Ensemble {self.method}: {counts}, {self.config.average} of {len(self.members)} trees>"
+        trees = f"{self.config.average} of {counted(len(self.members), 'tree')}"
+        return f"<labelwood.Ensemble {self.method}: {counts}, {trees}>"
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write all members into one model folder; what they have in common is stored once."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from . import limits
 from .bootstrap import Difference, Floats, RowScores, compare, intervals
-from .config import from_dict, setting, to_dict
+from .config import checked_config, setting, to_dict
 from .errors import ConfigError, DataError, counted, nearest
 from .sparse import Csr, as_csr
 
@@ -165,7 +165,7 @@ def evaluate(
     `truth` is (n, L + unseen): ids ≥ L, and labels without a training positive, were never seen in training. A stored
     value ≤ 0 is no label. `label_counts` (L,) are the training positives among `n_train` rows.
     """
-    config = from_dict(MetricsConfig, to_dict(config), "metrics")
+    config = checked_config(MetricsConfig, config, "metrics")
     case = _Case.of(predicted, truth, label_counts, n_train, config)
     scores = dict(_row_scores(case, config))
     values = {name: score.value for name, score in scores.items()} | dict(_label_values(case, config))
@@ -178,7 +178,7 @@ def by_row(
     predicted: Ints, truth: Csr, label_counts: NDArray[Any], n_train: int, config: MetricsConfig = MetricsConfig()
 ) -> dict[str, RowScores]:
     """The metrics that are averaged over rows, row by row, for `compare`; arguments as in `evaluate`."""
-    config = from_dict(MetricsConfig, to_dict(config), "metrics")
+    config = checked_config(MetricsConfig, config, "metrics")
     return dict(_row_scores(_Case.of(predicted, truth, label_counts, n_train, config), config))
 
 

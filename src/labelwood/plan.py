@@ -14,13 +14,14 @@ import time
 import numpy as np
 
 from . import budget
+from .config import last_level
 from .data import Dataset
 from .errors import BudgetError
 from .features import Tfidf
 from .labels import MOST_ENTRIES, pifa
 from .predictor import Predictor
 from .progress import Silent
-from .recipes import Recipe
+from .recipes import Recipe, check_depth
 from .sparse import Csr, Features
 from .train import Problem, Run, prepare, train
 from .tree import level_sizes
@@ -107,8 +108,10 @@ def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
 def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str, float]]:
     """The sizes of the problem, and seconds by group of stages, from two trials."""
     held, few, many = budget.held(), *_counts(len(data))
-    trials = _Trial(data, recipe, run, few), _Trial(data, recipe, run, many)
-    return _sizes(data, recipe, run, held, trials), trials[1].seconds(trials[0], len(data))
+    problem = prepare(data)
+    labels = len(problem.seen)
+    trials = _Trial(data, recipe, run, few, labels), _Trial(data, recipe, run, many, labels)
+    return _sizes(data, problem, recipe, run, trials, held=held), trials[1].seconds(trials[0], len(data))
 
 
 def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetError:
@@ -129,7 +132,7 @@ def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetErro
 class _Trial:
     """The recipe trained on evenly spaced documents: what it took, and what came out."""
 
-    def __init__(self, data: Dataset, recipe: Recipe, run: Run, count: int) -> None:
+    def __init__(self, data: Dataset, recipe: Recipe, run: Run, count: int, labels: int) -> None:
         rows = np.linspace(0, len(data) - 1, count).astype(np.int64)
         self.rows, self.progress = count, Silent(time.process_time)  # CPU time: others may be at work here
         part, start = data.take(np.unique(rows)), time.process_time()
@@ -138,6 +141,7 @@ class _Trial:
             part = dataclasses.replace(part, texts=None, features=Features(x))
         self.words = time.process_time() - start
         self.x = part.features
+        recipe = _for_sample(recipe, len(prepare(part).seen), labels)
         self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
         self.records = [level.records.nbytes for level in self.model.members[0].levels]
@@ -153,6 +157,16 @@ class _Trial:
             for name, value in trial.progress.timings.items():
                 sums[next((key for key in names if key in name), "levels")] += value
         return {name: drawn_out(other[name], mine[name], small.rows, self.rows, rows) for name in mine}
+
+
+def _for_sample(recipe: Recipe, labels: int, of: int) -> Recipe:
+    """The recipe for some of the labels: their tree may have fewer levels, and must have smaller ones."""
+    recipe = last_level(recipe)
+    if recipe.tree.levels is None:
+        return recipe
+    sizes = {max(1, size * labels // of) for size in recipe.tree.levels}
+    levels = tuple(sorted(size for size in sizes if size < labels)) or None
+    return dataclasses.replace(recipe, tree=dataclasses.replace(recipe.tree, levels=levels))
 
 
 def drawn_out(small: float, large: float, few: int, many: int, rows: int) -> float:
@@ -182,8 +196,10 @@ def _label_entries(problem: Problem, x: Features, recipe: Recipe, threads: int) 
     return min(MOST_ENTRIES, z.sparse.nnz * len(seen) // len(some))
 
 
-def _sizes(data: Dataset, recipe: Recipe, run: Run, held: int, trials: tuple[_Trial, _Trial]) -> Sizes:
-    small, large, problem = *trials, prepare(data)
+def _sizes(
+    data: Dataset, problem: Problem, recipe: Recipe, run: Run, trials: tuple[_Trial, _Trial], *, held: int
+) -> Sizes:
+    small, large = trials
     x, y, labels = data.features, problem.y, len(problem.seen)
 
     def whole(a: float, b: float) -> int:
@@ -196,7 +212,10 @@ def _sizes(data: Dataset, recipe: Recipe, run: Run, held: int, trials: tuple[_Tr
     else:
         nx, cols = (x.sparse.nnz if x.sparse is not None else 0), x.sparse_cols
         z = _label_entries(problem, x, recipe, run.workers)
-    levels = level_sizes(labels, recipe.tree) if recipe.tree.kind == "balanced" else (*large.sizes[:-1], labels)
+    levels = (*large.sizes[:-1], labels)
+    if recipe.tree.kind == "balanced":
+        levels = level_sizes(labels, recipe.tree)
+        check_depth(recipe, len(levels))
     return Sizes(
         held=held,
         rows=y.rows,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import limits
-from .config import from_dict, to_dict
+from .config import checked_config
 from .data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from .errors import ConfigError, DataError
 from .metrics import Evaluation, MetricsConfig, evaluate
@@ -142,7 +142,7 @@ class Predictor:
         progress: Progress | None = None,
     ) -> Evaluation:
         """Metrics on all the blocks together; of each, only the predictions and the labels stay in memory."""
-        metrics = from_dict(MetricsConfig, to_dict(metrics), "metrics")
+        metrics = checked_config(MetricsConfig, metrics, "metrics")
         ids = {name: i for i, name in enumerate(self.labels)}  # grows by labels never seen in training
         found, truth = [], []
         for block in blocks:

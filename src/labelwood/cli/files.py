@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .. import disk
-from ..data import Dataset, ReadOptions, ReadReport, read
+from ..data import (
+    Dataset,
+    ReadOptions,
+    ReadReport,
+    read,
+    read_label_texts,
+    read_taxonomy,
+    with_label_texts,
+    with_taxonomy,
+)
 from ..progress import Progress
 from . import show
 
@@ -26,6 +35,25 @@ def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) 
         data = read(path, options, progress=tick)
     show.bad_lines(name_of(path), data.report)
     return data
+
+
+class Sides:
+    """What other files say of the labels: read before the data, so that a mistake is found early, then laid over it."""
+
+    def __init__(self, label_texts: Path | None, taxonomy: Path | None) -> None:
+        self.label_texts, self.taxonomy = label_texts, taxonomy
+        self.texts = None if label_texts is None else read_label_texts(label_texts)
+        self.parents = None if taxonomy is None else read_taxonomy(taxonomy)
+
+    def over(self, data: Dataset) -> Dataset:
+        """The data with them; how they fit is shown."""
+        if self.texts is not None:
+            data = with_label_texts(data, self.texts)
+            show.label_texts(name_of(str(self.label_texts)), self.texts, data)
+        if self.parents is not None:
+            data = with_taxonomy(data, self.parents)
+            show.taxonomy(name_of(str(self.taxonomy)), data)
+        return data
 
 
 class Tally:

@@ -80,6 +80,21 @@ Memory = Annotated[
     ),
 ]  # fmt: skip
 
+LabelTextsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--label-texts", metavar="FILE",
+        help="Texts of labels (JSON, CSV, TSV), shown by `predict`; labels.kind = text trains on them.",
+    ),
+]  # fmt: skip
+TaxonomyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--taxonomy", metavar="FILE",
+        help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/data.md.",
+    ),
+]  # fmt: skip
+
 
 def expand(parameter: str, base: object, flags: Mapping[str, str]) -> Callable[[Callable[..., None]], Any]:
     """Replace `parameter` of a command by an option for each setting in `flags`; what is not given is as in `base`."""

@@ -15,8 +15,8 @@ from ..progress import Terminal
 from ..recipes import resolve
 from ..train import Run
 from . import show
-from .files import load_data, name_of
-from .options import DATA_FLAGS, Memory, Threads, expand, parse_settings
+from .files import Sides, load_data, name_of
+from .options import DATA_FLAGS, LabelTextsFile, Memory, TaxonomyFile, Threads, expand, parse_settings
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
@@ -32,6 +32,8 @@ def plan(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
     ] = None,
+    label_texts: LabelTextsFile = None,
+    taxonomy: TaxonomyFile = None,
     memory: Memory = None,
     threads: Threads = 0,
     options: ReadOptions,
@@ -40,10 +42,13 @@ def plan(
 
     Two samples of the documents are trained to find out; nothing is written.
     """
-    recipe = resolve(method, preset=preset, config=config, settings=parse_settings(set_ or []))
+    settings, own_tree = parse_settings(set_ or []), taxonomy is not None
+    recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
     run = Run(threads, Terminal(), Path(), memory=budget.parse(memory))  # as `train`, which has a workspace
+    sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     show.dataset(name_of(data), training)
+    training = sides.over(training)
     if run.memory is not None:
         run = within(training, recipe, run)
     found = make_plan(training, recipe, run)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from .. import budget, limits, store
-from ..data import Dataset, ReadOptions, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
+from ..data import Dataset, ReadOptions
 from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
 from ..plan import within
@@ -20,8 +20,8 @@ from ..recipes import Recipe, resolve
 from ..train import Run, identity, identity_of, prepare, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
-from .files import load_data, name_of
-from .options import DATA_FLAGS, Memory, Threads, expand, parse_settings, whole
+from .files import Sides, load_data, name_of
+from .options import DATA_FLAGS, LabelTextsFile, Memory, TaxonomyFile, Threads, expand, parse_settings, whole
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
@@ -44,22 +44,8 @@ def train(
             "--seed", metavar="N", parser=whole(0, limits.MAX_SEED), help="Every random choice follows from it."
         ),
     ] = None,
-    label_texts: Annotated[
-        Path | None,
-        typer.Option(
-            "--label-texts",
-            metavar="FILE",
-            help="Texts of labels (JSON, CSV, TSV), shown by `predict`; labels.kind = text trains on them.",
-        ),
-    ] = None,
-    taxonomy: Annotated[
-        Path | None,
-        typer.Option(
-            "--taxonomy",
-            metavar="FILE",
-            help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/data.md.",
-        ),
-    ] = None,
+    label_texts: LabelTextsFile = None,
+    taxonomy: TaxonomyFile = None,
     valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
     threads: Threads = 0,
     memory: Memory = None,
@@ -78,19 +64,13 @@ def train(
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     run = Run(threads, Terminal(), work_folder(model), resume, overwrite, budget.parse(memory))
     _check_free(model, run)
-    texts = None if label_texts is None else read_label_texts(label_texts)
-    parents = None if taxonomy is None else read_taxonomy(taxonomy)
+    sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
         held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
     show.dataset(name_of(data), training)
-    if texts is not None:
-        training = with_label_texts(training, texts)
-        show.label_texts(name_of(str(label_texts)), texts, training)
-    if parents is not None:
-        training = with_taxonomy(training, parents)
-        show.taxonomy(name_of(str(taxonomy)), training)
+    training = sides.over(training)
     if resume and _is_finished(model, recipe, training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
