@@ -204,8 +204,9 @@ def solve_hinge(x, y, cost, visit, eps, max_iter, squared, gaps, mean=False):
     norm = (x**2).sum(axis=1)
     w, alpha, active = np.zeros(x.shape[1]), np.zeros(n), np.ones(n, bool)
     if mean and (y > 0).any():
-        u, v = mean_start(x, y)
+        u, v = mean_start(x, y, gaps)
         start = np.where(y > 0, u / (y > 0).sum() + v / n, -v / n)
+        gaps.decide(start.min())
         alpha = start if (start >= 0).all() else alpha
         w = x.T @ (alpha * y)
     old_max, old_min = np.inf, -np.inf
@@ -276,10 +277,14 @@ def solve_logistic(x, y, cost, visit, eps, max_iter, gaps):
     return w
 
 
-def mean_start(x, y):
-    """(u, v) of w0 = u P + v A with w0·P = 1 and w0·(mean of negatives) = -2; zeros where the means coincide."""
+def mean_start(x, y, gaps):
+    """(u, v) of w0 = u P + v A with w0·P = 1 and w0·(mean of negatives) = -2; zeros where the means coincide.
+
+    Where they nearly do, rounding is magnified by what their determinant lacks: a near tie.
+    """
     p, a, share = x[y > 0].mean(axis=0), x.mean(axis=0), (y > 0).mean()
     det = (p @ a) ** 2 - (p @ p) * (a @ a)
+    gaps.decide(-det / max((p @ p) * (a @ a), 1e-30) / 100, (p @ a) / max(p @ p, 1e-30) / 100)
     if share in (0, 1) or not det < -1e-6 * (p @ p) * (a @ a) or not p @ a > 1e-6 * (p @ p):
         return 0.0, 0.0
     u = ((3 * share - 2) * (p @ a) - a @ a) / det
@@ -294,7 +299,7 @@ def solve_newton(x, y, cost, eps, max_iter, mean, gaps):
     first = np.linalg.norm(-2 * x.T @ (cost * y * slack))
     few = max(min((y > 0).sum(), (y < 0).sum()), 1)
     if mean and (y > 0).any():
-        u, v = mean_start(x, y)
+        u, v = mean_start(x, y, gaps)
         w = u * x[y > 0].mean(axis=0) + v * x.mean(axis=0)
     for _ in range(max_iter):
         slack = np.maximum(0, 1 - y * (x @ w))
