@@ -142,7 +142,7 @@ def test_threads_and_neighbours_do_not_change_a_bit(changes):
 def test_the_mean_separating_start_separates_the_means():
     rng = np.random.default_rng(5)
     x, y = rng.random((40, 6)), np.where(np.arange(40) < 7, 1, -1)
-    u, v = reference.mean_start(x, y)
+    u, v = reference.mean_start(x, y, reference.Gaps())
     w = u * x[y > 0].mean(axis=0) + v * x.mean(axis=0)
     assert w @ x[y > 0].mean(axis=0) == pytest.approx(1)
     assert w @ x[y < 0].mean(axis=0) == pytest.approx(-2)

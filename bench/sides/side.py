@@ -77,8 +77,7 @@ class Side:
 
 
 def vectoriser(data: Path) -> Callable[[list[str]], Any]:
-    """scikit-learn's tf-idf with the vocabulary of X. Words are cut a little differently in rare cases: rows that are not
-    nearly those of X mean that something is wrong."""
+    """scikit-learn's tf-idf with the vocabulary of X; it cuts some words differently, so rows are only nearly those."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     terms = json.loads((data / "terms.json").read_text(encoding="utf-8"))
