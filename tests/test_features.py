@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import resource
 import subprocess
@@ -455,6 +456,7 @@ def resident():
     return pages * resource.getpagesize()
 
 
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer keeps freed memory")
 def test_memory_is_returned():
     texts = Texts.from_strings(many(200))
     tfidf, _ = Tfidf.fit(texts, threads=1)
