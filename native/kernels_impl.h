@@ -256,7 +256,11 @@ static int solve_logistic(const Block& b) {
   return pass;
 }
 
+// clang-format off: the second and third need the first
 #include "primal_impl.h"
+#include "newton_impl.h"
+#include "proximal_impl.h"
+// clang-format on
 
 template <int G>
 static int solve_lanes(const Block& b) {

@@ -1,11 +1,11 @@
-"""Chunk records from plain matrices."""
+"""Chunk records from plain matrices, and back."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from labelwood import _core
-from labelwood.linear import WEIGHTS
+from labelwood.linear import WEIGHTS, LinearLevel
 
 
 def chunk_of(
@@ -27,3 +27,16 @@ def chunk_of(
         dense,
         WEIGHTS.index(weights),
     )
+
+
+def weights_of(level: LinearLevel, sparse: int, dense: int, bias: float = 1.0) -> np.ndarray:
+    """W (d + 1, K) from the chunks."""
+    children = int(level.child_ptr[-1])
+    w = np.zeros((sparse + dense + 1, children))
+    for parent in range(len(level.child_ptr) - 1):
+        first, last = level.child_ptr[parent], level.child_ptr[parent + 1]
+        rows, end, cols, vals, biases, block = level.native.decode(parent)
+        w[np.repeat(rows, np.diff(end, prepend=0)), first + cols] = vals
+        w[sparse : sparse + dense, first:last] = block.reshape(dense, last - first)
+        w[-1, first:last] = biases / (bias or 1)
+    return w

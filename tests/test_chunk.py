@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from cases import cases
 from chunks import chunk_of
 from labelwood import _core
-from labelwood.linear import WEIGHTS, LinearLevel, Search, SearchConfig, search
+from labelwood.linear import WEIGHTS, LinearLevel
+from labelwood.search import Search, SearchConfig, search
 from labelwood.sparse import Csr, Features, as_csr
 
 pytestmark = pytest.mark.native

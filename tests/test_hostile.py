@@ -21,8 +21,9 @@ from labelwood.averages import AVERAGES
 from labelwood.config import describe, from_dict, merge, to_dict
 from labelwood.data import Texts
 from labelwood.features import Tfidf, TfidfConfig
-from labelwood.linear import COMBINERS, LOSSES
+from labelwood.linear import LOSSES
 from labelwood.recipes import METHODS, Recipe, from_plain, resolve
+from labelwood.search import COMBINERS
 from toy import keyword_set
 
 pytestmark = pytest.mark.native

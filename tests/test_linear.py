@@ -12,39 +12,15 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference
 from cases import cases
-from chunks import chunk_of
+from chunks import chunk_of, weights_of
 from labelwood import _core
-from labelwood.linear import (
-    COMBINERS,
-    LOSSES,
-    LinearConfig,
-    LinearLevel,
-    Pile,
-    Place,
-    Search,
-    SearchConfig,
-    relevance,
-    search,
-    train_level,
-)
+from labelwood.linear import LOSSES, LinearConfig, LinearLevel, Pile, Place, relevance, train_level
+from labelwood.search import COMBINERS, Search, SearchConfig, search
 from labelwood.shortlist import all_rows
 from labelwood.sparse import Csr, Features, as_csr
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native
-
-
-def weights_of(level: LinearLevel, sparse: int, dense: int, bias: float) -> np.ndarray:
-    """W (d + 1, K) from the chunks."""
-    children = int(level.child_ptr[-1])
-    w = np.zeros((sparse + dense + 1, children))
-    for parent in range(len(level.child_ptr) - 1):
-        first, last = level.child_ptr[parent], level.child_ptr[parent + 1]
-        rows, end, cols, vals, biases, block = level.native.decode(parent)
-        w[np.repeat(rows, np.diff(end, prepend=0)), first + cols] = vals
-        w[sparse : sparse + dense, first:last] = block.reshape(dense, last - first)
-        w[-1, first:last] = biases / (bias or 1)
-    return w
 
 
 def random_level(rng, labels):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference
 from cases import cases
-from labelwood.linear import LinearConfig, LinearLevel, Place, train_level
+from chunks import weights_of
+from labelwood.linear import LinearConfig, Place, train_level
 from labelwood.shortlist import all_rows
 from labelwood.sparse import Csr, as_csr
 from toy import random_features, random_labels
@@ -19,19 +20,6 @@ pytestmark = pytest.mark.native
 
 
 WAYS = [("dual", "mean-separating"), ("newton", "zero"), ("newton", "mean-separating"), ("proximal", "zero")]
-
-
-def weights_of(level: LinearLevel, sparse: int, dense: int, bias: float = 1) -> np.ndarray:
-    """W (d + 1, K) of a level."""
-    w = np.zeros((sparse + dense + 1, int(level.child_ptr[-1])))
-    for parent in range(len(level.child_ptr) - 1):
-        first, last = level.child_ptr[parent], level.child_ptr[parent + 1]
-        rows, end, cols, vals, biases, block = level.native.decode(parent)
-        counts = np.diff(end, prepend=0)
-        w[np.repeat(rows, counts), first + cols.astype(int)] = vals
-        w[sparse : sparse + dense, first:last] = block.reshape(dense, last - first)
-        w[-1, first:last] = biases / (bias or 1)
-    return w
 
 
 def config(**changes) -> LinearConfig:

@@ -24,8 +24,8 @@ import labelwood as lw
 from labelwood import cli
 from labelwood.cli import show
 from labelwood.data import Dataset, from_lists, from_matrix
+from labelwood.problem import prepare
 from labelwood.progress import Silent
-from labelwood.train import prepare
 from toy import keyword_set
 
 # One JSON request per line: run main(args) in a child; once `when` (a glob) has a match and `after` seconds are over,

@@ -18,8 +18,8 @@ import labelwood as lw
 from cases import cases
 from labelwood import limits
 from labelwood.data import from_lists, read_taxonomy, with_taxonomy
+from labelwood.problem import prepare
 from labelwood.sparse import Features, as_csr
-from labelwood.train import prepare
 from labelwood.tree import Tree, TreeConfig, build
 from toy import keyword_set, random_features
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, limits
+from . import _core
 from .config import PerLevel, at, setting
 from .disk import Spool
 from .errors import ConfigError, ModelFileError
@@ -30,7 +30,6 @@ from .tensorfile import OnDemand
 WEIGHTS = ("float32", "float16", "int8")
 LOSSES = ("squared-hinge", "hinge", "logistic")
 SOLVERS = ("dual", "newton", "proximal")
-COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,33 +97,6 @@ class LinearConfig:
             raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
         if solver == "proximal" and start != "zero":
             raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
-
-
-@dataclasses.dataclass(frozen=True)
-class SearchConfig:
-    """How the tree is searched."""
-
-    beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
-    kind: str = setting(
-        "beam",
-        "keep the best nodes of each level (beam), or open nodes best first until the best labels are certain (exact)",
-        choices=("beam", "exact"),
-    )
-    discount: float = setting(1.0, "factor on the parent's log score when a child's is added", above=0, high=1)
-    combiner: PerLevel[str] = setting(
-        "l3-hinge",
-        "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
-        choices=COMBINERS,
-    )
-
-    def check_kind(self) -> None:
-        """ConfigError where an exact search is asked for and scores may rise on the way down."""
-        combiners = self.combiner if isinstance(self.combiner, tuple) else (self.combiner,)
-        if self.kind == "exact" and "noop" in combiners:
-            raise ConfigError(
-                "search.kind = 'exact' needs scores that never rise from level to level, but search.combiner is 'noop' "
-                "(margins); set search.combiner to sigmoid or lp-hinge, or search.kind to 'beam'."
-            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -324,50 +296,6 @@ def train_level(
         progress=progress,
     )
     return LinearLevel(child_ptr, pile.records(), pile.places, x.sparse_cols, x.dense_cols)
-
-
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """One search: `keep` nodes of the last level reached, in a tree of `depth`; `names` gives its nodes public ids."""
-
-    config: SearchConfig
-    depth: int
-    keep: int
-    names: NDArray[np.int32] | None = None
-    above: int = 0  # levels that were searched before: `start` holds the nodes and log scores they ended with
-    start: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
-    logs: bool = False  # hand back log scores
-
-
-def search(
-    x: Features, levels: list[LinearLevel], what: Search, *, threads: int, progress: Tick | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The best nodes of the last of `levels` for each row: (ids (n, keep), scores (n, keep)), -1 = none."""
-    found = searcher(levels, what)
-    if what.start is None:
-        return found(*x.parts, threads, progress)
-    return found.resume(*x.parts, *what.start, threads, progress)
-
-
-def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
-    """A search made ready once, for any number of calls and threads."""
-    config, depth = what.config, what.depth
-    combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
-    beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
-    config.check_kind()
-    return _core.Searcher(
-        levels=[level.native for level in levels],
-        combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
-        power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
-        discount=[config.discount] * len(levels),
-        keep=[*beams, what.keep],
-        names=_NO_NAMES if what.names is None else what.names,
-        exact=config.kind == "exact",
-        logs=what.logs,
-    )
-
-
-_NO_NAMES = np.zeros(0, np.int32)
 
 
 def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:

@@ -17,11 +17,12 @@ from .data import Texts
 from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
-from .linear import LinearLevel, Search, check_features, search, searcher
+from .linear import LinearLevel, check_features
 from .names import NO_NAMES, Names
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import Recipe, from_plain
+from .search import Search, search, searcher
 from .sparse import Features
 from .tail import centroid_tensors, centroids_from, nearness, rerank
 from .tree import Tree

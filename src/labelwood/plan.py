@@ -20,10 +20,11 @@ from .errors import BudgetError
 from .features import Tfidf
 from .labels import MOST_ENTRIES, pifa
 from .predictor import Predictor
+from .problem import Problem, prepare
 from .progress import Silent
 from .recipes import Recipe, check_depth
 from .sparse import Csr, Features
-from .train import Problem, Run, prepare, train
+from .train import Run, train
 from .tree import level_sizes
 
 SAMPLE = 4000  # documents of the larger sample, at most

@@ -17,7 +17,8 @@ from .config import check_levels, from_dict, merge, read_toml, section, setting,
 from .errors import ConfigError, nearest
 from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
-from .linear import LinearConfig, SearchConfig
+from .linear import LinearConfig
+from .search import SearchConfig
 from .shortlist import ShortlistConfig
 from .tail import TailConfig
 from .tree import TreeConfig

@@ -25,18 +25,20 @@ from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
 from .labels import binary, label_features
-from .linear import LinearLevel, Place, Search, relevance, search, train_level
+from .linear import LinearLevel, Place, relevance, train_level
 from .model import Model
 from .names import Names
 from .predictor import Predictor
+from .problem import Problem, prepare
 from .progress import Progress, Silent
 from .recipes import Recipe, check_depth
+from .search import Search, search
 from .shortlist import all_rows, from_ids, union
-from .sparse import Csr, Features, as_features, checked
+from .sparse import Csr, Features, checked
 from .tail import centroid_tensors, centroids, centroids_from, weights
 from .threads import workers
 from .tree import Tree, build, up
-from .workspace import Workspace, digest_arrays, digest_plain
+from .workspace import Workspace, digest_plain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,20 +60,6 @@ class Run:
     @property
     def workers(self) -> int:
         return workers(self.threads)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
-    """What is trained on: labels (n, L) with positive relevances, and which labels occur."""
-
-    y: Csr
-    names: tuple[str, ...]
-    counts: NDArray[np.int64]  # (L,) positives of each label
-    data_key: str
-
-    @property
-    def seen(self) -> NDArray[np.int32]:
-        return np.flatnonzero(self.counts).astype(np.int32)
 
 
 def train(data: Dataset, recipe: Recipe, run: Run) -> Predictor:
@@ -141,58 +129,6 @@ def _check_relevance(y: Csr, recipe: Recipe) -> None:
         )
     if plain and given:
         warnings.warn("linear.relevance is 'given', but every relevance is 1; did you mean 'induce'?", stacklevel=4)
-
-
-def prepare(data: Dataset) -> Problem:
-    """Check what training needs of a data set, and digest it."""
-    if data.labels is None:
-        raise DataError("the data has no labels; training needs a label list for each document.")
-    if len(data) == 0:
-        raise DataError("the data is empty; training needs at least one document with a label.")
-    if data.labels.rows != len(data):
-        raise DataError(
-            f"there are {len(data)} documents but {data.labels.rows} rows of labels; give one row for each."
-        )
-    if data.features is not None:
-        if data.features.rows != len(data):
-            raise DataError(f"there are {len(data)} documents but {data.features.rows} rows of features.")
-        as_features(data.features)  # a Dataset may have been made by hand: native code sees nothing unchecked
-    if data.labels.cols != len(data.names):
-        raise DataError(f"the labels have {data.labels.cols} columns but {len(data.names)} names; each needs one.")
-    if len(data.label_texts) not in {0, len(data.names)}:
-        raise DataError(
-            f"there are {len(data.names)} labels but {len(data.label_texts)} label texts; give all or none."
-        )
-    if data.taxonomy is not None and len(data.taxonomy.inside) != len(data.names):
-        raise DataError(
-            f"there are {len(data.names)} labels but the taxonomy is over {len(data.taxonomy.inside)}; "
-            "lay it over the data with with_taxonomy."
-        )
-    y = _positive(checked(data.labels, "labels"))
-    if y.nnz == 0:
-        raise DataError("no document has a label; training needs at least one.")
-    counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
-    return Problem(y, data.names, counts, _data_key(data, y))
-
-
-def _data_key(data: Dataset, y: Csr) -> str:
-    """A digest of everything training reads."""
-    arrays: list[NDArray[Any]] = [y.indptr, y.indices, y.data]
-    if data.texts is not None:
-        arrays += [data.texts.arena, data.texts.offsets]
-    if data.features is not None:
-        arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
-    if data.taxonomy is not None:
-        arrays += [data.taxonomy.inside, data.taxonomy.child, data.taxonomy.parent]
-    return digest_plain({"names": digest_plain(list(data.names)), "arrays": digest_arrays(*arrays)})
-
-
-def _positive(y: Csr) -> Csr:
-    """Drop explicit zeros; refuse negative relevances."""
-    if (y.data < 0).any():
-        row = int(y.row_of()[np.argmax(y.data < 0)])
-        raise DataError("a label's relevance is negative; relevances must be positive.", row=row, field="relevance")
-    return y if (y.data > 0).all() else y.keep(y.data > 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -401,8 +337,10 @@ class _Trainer:
 
     def weighted(self, costs: Csr, level: int, depth: int) -> tuple[Csr, NDArray[np.float32]]:
         """Costs of a level's positives times their weights by propensity, and the weights (K,) of negatives."""
-        counts = np.bincount(costs.indices, minlength=costs.cols)
         weighting = at(self.recipe.linear.weighting, level, depth, "linear.weighting")
+        if weighting == "none":
+            return costs, np.ones(costs.cols, np.float32)
+        counts = np.bincount(costs.indices, minlength=costs.cols)
         positive, negative = weights(weighting, self.recipe.tail.inverse(counts, costs.rows))
         return Csr(costs.indptr, costs.indices, costs.data * positive[costs.indices], costs.cols), negative
 

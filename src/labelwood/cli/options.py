@@ -64,6 +64,16 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
 
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
+TrainingData = Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)]
+MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
+]
 Threads = Annotated[
     int,
     typer.Option(

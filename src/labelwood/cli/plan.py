@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from .. import budget
 from ..data import ReadOptions
@@ -16,22 +13,30 @@ from ..recipes import resolve
 from ..train import Run
 from . import show
 from .files import Sides, load_data, name_of
-from .options import DATA_FLAGS, LabelTextsFile, Memory, TaxonomyFile, Threads, expand, parse_settings
+from .options import (
+    DATA_FLAGS,
+    ConfigFile,
+    LabelTextsFile,
+    Memory,
+    MethodName,
+    PresetName,
+    Settings,
+    TaxonomyFile,
+    Threads,
+    TrainingData,
+    expand,
+    parse_settings,
+)
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def plan(
-    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)],
+    data: TrainingData,
     *,
-    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")] = "xr-linear",
-    preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
-    ] = None,
+    method: MethodName = "xr-linear",
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    set_: Settings = None,
     label_texts: LabelTextsFile = None,
     taxonomy: TaxonomyFile = None,
     memory: Memory = None,

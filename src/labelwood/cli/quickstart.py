@@ -16,10 +16,11 @@ from .. import store
 from ..data import Dataset, read
 from ..errors import ConfigError
 from ..predictor import Predictor
+from ..problem import prepare
 from ..progress import Terminal
 from ..quickstart import quickstart_path
 from ..recipes import resolve
-from ..train import Run, prepare, train_into
+from ..train import Run, train_into
 from . import show
 
 _SHOWN = 3  # documents
@@ -91,7 +92,7 @@ def _next(model: str) -> None:
         "  # tags for a text of your own, and what is in the model",
         f'  {command} predict {model} --text "a fast web server written in Python"',
         f"  {command} inspect {model}",
-        "  # the settings, a model trained with harder negatives, and its numbers",
+        "  # the settings, a model that puts rare labels first, and its numbers",
         f"  {command} methods xr-linear",
         f"  {command} train {train_file} --model {model}-tail --preset tail",
         f"  {command} evaluate {model}-tail {test_file}",

@@ -15,29 +15,39 @@ from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
 from ..plan import within
 from ..predictor import Predictor
+from ..problem import prepare
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
-from ..train import Run, identity, identity_of, prepare, train_into
+from ..train import Run, identity, identity_of, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import Sides, load_data, name_of
-from .options import DATA_FLAGS, LabelTextsFile, Memory, TaxonomyFile, Threads, expand, parse_settings, whole
+from .options import (
+    DATA_FLAGS,
+    ConfigFile,
+    LabelTextsFile,
+    Memory,
+    MethodName,
+    PresetName,
+    Settings,
+    TaxonomyFile,
+    Threads,
+    TrainingData,
+    expand,
+    parse_settings,
+    whole,
+)
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def train(
-    data: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)],
+    data: TrainingData,
     *,
     model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
-    method: Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")] = "xr-linear",
-    preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
-    ] = None,
+    method: MethodName = "xr-linear",
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    set_: Settings = None,
     seed: Annotated[
         int | None,
         typer.Option(
