@@ -40,6 +40,22 @@ COLUMNS = (
     ("P@3", "P@3", ".1f"),
     ("P@5", "P@5", ".1f"),
 )
+HEAD = """\
+# Scaling
+
+xr-linear with preset `fast` (eps 0.3, 10 passes, int8 weights) on synthetic sets in the shapes of Amazon-670K and
+Amazon-3M, 2 threads. `bench/synthetic.py` says how they are made; this page is written by
+
+    .venv/bin/python bench/scaling.py --shape 670k 3m --scales 1/64 1/32 1/16 1/8 1/4 1/2 1 --docs \\
+      --settings '{"linear.eps": 0.3, "linear.max_iter": 10, "linear.weights": "int8"}'
+
+Documents and labels grow together; e = 1 is linear. "MB above X+Y" is the highest memory of the process beyond the
+matrices it was given; a query is one document, one thread, features ready. Models above 256 MB are opened by memory map
+and verified block by block on first use, which is why the largest open faster than the middle ones.
+
+![curves](scaling.svg)
+
+"""
 FITTED = ("train s", "train CPU s", "peak MB", "model MB", "save s", "load s", "one ms", "one p99 ms")
 
 
@@ -116,14 +132,7 @@ def collect(new: dict[str, Any], file: Path) -> list[dict[str, Any]]:
 
 def document(points: list[dict[str, Any]], text: str, folder: Path) -> None:
     """docs/scaling.md and docs/scaling.svg."""
-    head = (
-        "# Scaling\n\n"
-        "xr-linear on synthetic sets in the shapes of Amazon-670K and Amazon-3M, 2 threads. `bench/synthetic.py`\n"
-        "says how they are made, `bench/scaling.py --docs` writes this page. Documents and labels grow together;\n"
-        "e = 1 is linear.\n\n"
-        "![curves](scaling.svg)\n\n"
-    )
-    (folder / "scaling.md").write_text(head + text + "\n", encoding="utf-8")
+    (folder / "scaling.md").write_text(HEAD + text + "\n", encoding="utf-8")
     draw(points, folder / "scaling.svg")
 
 

@@ -44,6 +44,7 @@ OURS = (
     ours("xr-linear int8", "xr-linear", linear__weights="int8"),
     ours("xr-linear ens3", "xr-linear", "ensemble"),
     ours("xr-linear fast ens3", "xr-linear", "fast", ensemble__trees=3),
+    ours("xr-linear tail", "xr-linear", "tail"),
     ours("parabel", "parabel"),
     ours("bonsai", "bonsai"),
     ours("plt", "plt"),

@@ -50,10 +50,11 @@ class Omikuji(Side):
 
 
 def write_svm(path: Path, x: Any, y: Any) -> None:
-    """The Extreme Classification Repository's format."""
+    """The Extreme Classification Repository's format, without documents that have no feature: omikuji refuses those."""
+    rows = np.flatnonzero(np.diff(x.indptr))
     with path.open("w", encoding="ascii") as file:
-        file.write(f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n")
-        for i in range(x.shape[0]):
+        file.write(f"{len(rows)} {x.shape[1]} {y.shape[1]}\n")
+        for i in rows:
             labels = ",".join(map(str, y.indices[y.indptr[i] : y.indptr[i + 1]]))
             part = slice(x.indptr[i], x.indptr[i + 1])
             pairs = zip(x.indices[part], np.char.mod("%.7g", x.data[part]), strict=True)
