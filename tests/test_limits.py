@@ -20,8 +20,8 @@ from labelwood.data import Texts, read, source
 from labelwood.data.dataset import check_label
 from labelwood.features import Tfidf, TfidfConfig, _check
 from labelwood.recipes import resolve
+from labelwood.run import Run
 from labelwood.sparse import Features, as_csr, as_dense, empty
-from labelwood.train import Run
 from labelwood.tree import TreeConfig, build
 from toy import keyword_set
 

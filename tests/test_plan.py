@@ -16,7 +16,7 @@ from labelwood.budget import Guard, parse, show
 from labelwood.cli import main
 from labelwood.progress import Silent
 from labelwood.recipes import resolve
-from labelwood.train import Run
+from labelwood.run import Run
 from test_workspace import content
 from toy import contract_set, keyword_set
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from .plan import plan as run_plan
 from .predictor import Predictor, as_dataset
 from .progress import Progress, Silent
 from .recipes import resolve
-from .train import Run
+from .run import Run
+from .train import timed
 from .train import train as run_recipe
 
 __all__ = ["load", "plan", "train"]
@@ -50,6 +52,10 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     memory: str | int | None = None,
+    valid: str | Path | Dataset | None = None,
+    time: str | float | None = None,
+    device: str = "cpu",
+    tell: Callable[[Any], None] | None = None,
 ) -> Predictor:
     """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
 
@@ -65,6 +71,11 @@ def train(
     work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
               with `overwrite=True` it starts over
     memory    a budget such as "8GB": a BudgetError says at once if it cannot do; no result depends on it
+    valid     held-out data, a path or a Dataset, by which a fine-tuning chooses between its states (never your test
+              set); without it some training documents are held back for that
+    time      how long fine-tuning may take, such as "10m": the steps of each level are fixed by it at the start
+    device    where an encoder is trained: cpu, cuda or mps
+    tell      is called with an Event (stage, step, loss, docs per second, …) after every step of a fine-tuning
     """
     if (resume or overwrite) and (work is None or (resume and overwrite)):
         raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
@@ -73,8 +84,11 @@ def train(
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
     folder = None if work is None else Path(work)
-    run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory))
-    return run_recipe(dataset, recipe, within(dataset, recipe, run))
+    run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory), device, tell)
+    if time is not None:
+        recipe = timed(recipe, time, dataset, run)
+    held_out = None if valid is None else as_dataset(valid, options=dataclasses.replace(options, split="test"))
+    return run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
 
 
 def plan(

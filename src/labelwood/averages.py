@@ -34,15 +34,28 @@ class EnsembleConfig:
     trees: int = setting(1, "label trees, each with its own classifiers", low=1, high=limits.MAX_TREES)
     average: str = setting("mean", "what is averaged over the trees; see docs/recipes.md", choices=AVERAGES)
     candidates: int = setting(20, "labels asked of each tree, if k is not more", low=1, high=limits.MAX_K)
-    weights: tuple[float, ...] | None = setting(None, "weight of each tree; none: all the same", low=0, high=1e6)
+    weights: tuple[float, ...] | None = setting(None, "weight of each member; none: all the same", low=0, high=1e6)
+    runs: int = setting(
+        1, "times the whole recipe is trained, with one seed after another", low=1, high=limits.MAX_TREES
+    )
+    encoders: tuple[str, ...] | None = setting(None, "the encoder of each run; none: encoder.model for all")
+
+    @property
+    def members(self) -> int:
+        """Models that predict together: every tree of every run."""
+        return self.trees * self.runs
 
     def shares(self) -> tuple[float, ...]:
-        """The weights, summing to 1; ConfigError if they do not fit the trees."""
-        weights = (1.0,) * self.trees if self.weights is None else self.weights
-        if len(weights) != self.trees or not sum(weights) > 0:
+        """The weights, summing to 1; ConfigError if they do not fit the members, or the encoders not the runs."""
+        weights = (1.0,) * self.members if self.weights is None else self.weights
+        if len(weights) != self.members or not sum(weights) > 0:
             raise ConfigError(
-                f"ensemble.weights gives {len(weights)} values {weights[:8]} for {self.trees} trees; "
+                f"ensemble.weights gives {len(weights)} values {weights[:8]} for {self.members} trees; "
                 "give each a weight ≥ 0, one of them above 0."
+            )
+        if self.encoders is not None and len(self.encoders) != self.runs:
+            raise ConfigError(
+                f"ensemble.encoders names {len(self.encoders)} encoders for ensemble.runs = {self.runs}; one for each."
             )
         return tuple(weight / sum(weights) for weight in weights)
 

@@ -16,7 +16,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -61,10 +61,12 @@ def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
     return cast(T, value[level])
 
 
-def check_levels(config: object, levels: int, where: str = "") -> None:
+def check_levels(config: object, levels: int, where: str = "", *, skip: Collection[str] = ()) -> None:
     """ConfigError unless every per-level setting has one value, or one for each of the tree's levels."""
     for name, hint in _hints(type(config)).items():
         value, path = getattr(config, name), _join(where, name)
+        if path in skip:
+            continue
         if dataclasses.is_dataclass(value):
             check_levels(value, levels, path)
         elif _is_per_level(hint):
@@ -205,7 +207,8 @@ def _unknown(path: str, known: set[str]) -> str:
     last = {leaf.rpartition(".")[2]: leaf for leaf in sorted(known)}
     close = get_close_matches(path, known, n=1) or get_close_matches(path.rpartition(".")[2], last, n=1)
     hint = f"; did you mean {last.get(close[0], close[0])!r}?" if close else "."
-    return f"there is no setting {path!r}{hint} Settings are: {', '.join(sorted(known - {'method'}))}."
+    groups = ", ".join(dict.fromkeys(leaf.partition(".")[0] for leaf in sorted(known - {"method"})))
+    return f"there is no setting {path!r}{hint} `labelwood methods NAME` lists all; their groups are: {groups}."
 
 
 def _with(config: C, path: list[str], value: object, whole: str) -> C:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import limits, store
 from .averages import EnsembleConfig, Ranking, merge
-from .config import at, checked_config, from_dict, to_dict
+from .config import checked_config, from_dict, to_dict
 from .data.dataset import ordered
 from .digests import digest_plain, digest_tensors
 from .errors import ConfigError, LabelwoodError, ModelFileError, counted
@@ -40,7 +40,9 @@ class Ensemble(Predictor):
     def __init__(self, members: Sequence[Predictor], config: EnsembleConfig = EnsembleConfig()) -> None:
         config = checked_config(EnsembleConfig, config, "ensemble")
         self._members, weights = _opened(members, config.weights)
-        self.config = dataclasses.replace(config, trees=len(self._members), weights=weights)
+        if config.members != len(self._members):  # models that were not trained together
+            config = dataclasses.replace(config, trees=len(self._members), runs=1, encoders=None)
+        self.config = dataclasses.replace(config, weights=weights)
         self.config.shares()
         self.recipe = self._members[0].recipe
         keys = [member.data_key for member in self._members]
@@ -88,7 +90,7 @@ class Ensemble(Predictor):
             return 0
         common = 0
         for level in zip(*(member.levels[:-1] for member in self.members), strict=True):
-            if not _same(level) or at(first.recipe.search.combiner, common, first.tree.depth, "combiner") == "noop":
+            if not _same(level) or first.recipe.search.at_level(common, first.tree.depth) == "noop":
                 break
             common += 1
         return common
@@ -130,8 +132,8 @@ def _from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors]) -> Ensemble
     if set(meta) != {"ensemble", "members"} or not isinstance(meta["members"], list):
         raise ModelFileError("the manifest's meta of an ensemble must have exactly ensemble and members, a list.")
     config = from_dict(EnsembleConfig, meta["ensemble"], "ensemble")
-    if len(meta["members"]) != config.trees:
-        raise ModelFileError(f"the manifest lists {len(meta['members'])} members, but should list {config.trees}.")
+    if len(meta["members"]) != config.members:
+        raise ModelFileError(f"the manifest lists {len(meta['members'])} members, but should list {config.members}.")
     memo: Memo = {}
     members = [_member(entry, parts, memo) for entry in meta["members"]]
     unused = set(parts).difference(*(entry["parts"].values() for entry in meta["members"]))

@@ -204,12 +204,12 @@ class _Case:
         seen = counts > 0
         truth, kept, numbers = _apply_unseen(truth, seen, config.unseen)
         ids[~kept] = -1
-        hits = _hits(ids, truth)
-        gains = np.where(hits, np.append(q, 0.0)[ids], 0.0)  # id -1 reads the 0 at the end
+        hit = hits(ids, truth)
+        gains = np.where(hit, np.append(q, 0.0)[ids], 0.0)  # id -1 reads the 0 at the end
         best = _best(truth, q, ids.shape[1])
         support = np.bincount(truth.indices, minlength=truth.cols)
         numbers |= {"labels_in_truth": int((support > 0).sum()), "labels_in_training": int(seen.sum())}
-        return _Case(ids, hits, gains, best, truth.counts(), kept, support, numbers)
+        return _Case(ids, hit, gains, best, truth.counts(), kept, support, numbers)
 
 
 def _row_scores(case: _Case, config: MetricsConfig) -> Iterator[tuple[str, RowScores]]:
@@ -275,7 +275,7 @@ def _entries(matrix: Csr, wanted: NDArray[np.bool_]) -> Csr:
     return Csr(before[matrix.indptr], matrix.indices[wanted], matrix.data[wanted], matrix.cols)
 
 
-def _hits(ids: NDArray[np.int64], truth: Csr) -> NDArray[np.bool_]:
+def hits(ids: NDArray[np.int64], truth: Csr) -> NDArray[np.bool_]:
     """Which predictions are true: each is looked up in the sorted keys row · cols + label of the truth."""
     keys = _row_of_entry(truth) * truth.cols + truth.indices
     wanted = np.arange(truth.rows)[:, None] * truth.cols + ids

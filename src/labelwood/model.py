@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
 from .linear import LinearLevel, check_features
 from .names import NO_NAMES, Names
+from .neural.config import EncoderConfig
+from .neural.embedder import Embedder, unit
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
-from .recipes import Recipe, from_plain
+from .recipes import NEURAL, Recipe, from_plain
 from .search import Search, search, searcher
 from .sparse import Features
 from .tail import centroid_tensors, centroids_from, nearness, rerank
@@ -29,7 +31,7 @@ from .tree import Tree
 
 Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
-META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser"}
+META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Model(Predictor):
     labels: Names  # the position is the id that `predict_arrays` returns
     counts: NDArray[np.int64]  # (L,) training documents of each label
     rows: int  # training documents
-    tfidf: Tfidf | None  # None: the user brings features
+    tfidf: Tfidf | None  # None: no words are read
     sparse_cols: int
     dense_cols: int
     tree: Tree
@@ -57,6 +59,7 @@ class Model(Predictor):
     data_key: str  # digest of the training data
     label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
+    embedder: Embedder | None = None  # the encoder, where the recipe has one
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -70,11 +73,19 @@ class Model(Predictor):
     @property
     def gives_margins(self) -> bool:
         """Are the scores margins (the last level's combiner is noop), not probabilities?"""
-        return at(self.recipe.search.combiner, self.tree.depth - 1, self.tree.depth, "search.combiner") == "noop"
+        return self.recipe.search.at_level(self.tree.depth - 1, self.tree.depth) == "noop"
+
+    @property
+    def reads_words(self) -> bool:
+        """Is it given texts, not the user's own features?"""
+        return self.tfidf is not None or self.embedder is not None
 
     @cached_property
     def reading(self) -> str:
         """Digest of how features are made: models with the same one see the same features."""
+        if self.embedder is not None:
+            words = None if self.tfidf is None else digest_tensors(self.tfidf.tensors())
+            return digest_plain(["encoder", self.embedder.digest, to_dict(self.recipe.tfidf), words])
         if self.tfidf is None:
             return digest_plain(["own", self.sparse_cols, self.dense_cols, to_dict(self.recipe.features)])
         return digest_plain(["tfidf", to_dict(self.tfidf.config), digest_tensors(self.tfidf.tensors())])
@@ -85,12 +96,19 @@ class Model(Predictor):
 
     def features(self, texts: Texts | None, x: Features | None, threads: int, progress: Progress) -> Features:
         """X (n, d) as the classifiers see it, from texts or from the user's own features."""
-        if self.tfidf is None:
+        if not self.reads_words:
             assert x is not None
             return self.recipe.features.scaled(check_features(x, self.sparse_cols, self.dense_cols))
         assert texts is not None
-        with progress.stage("reading words", len(texts), "docs") as tick:
-            return Features(self.tfidf.transform(texts, threads=threads, progress=tick))
+        words = dense = None
+        if self.tfidf is not None:
+            with progress.stage("reading words", len(texts), "docs") as tick:
+                words = self.tfidf.transform(texts, threads=threads, progress=tick)
+        if self.embedder is not None:
+            with progress.stage("embedding", len(texts), "docs") as tick:
+                found = self.embedder.embed(self.embedder.tokens(texts), threads, tick)
+            dense = unit(found, self.embedder.config.scale)
+        return Features(words, dense)
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         return self.find_below(x[0], k, None, threads, progress)
@@ -144,6 +162,7 @@ class Model(Predictor):
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
+            "encoder": None if self.embedder is None else self.embedder.about,
         }
 
     def parts(self) -> dict[str, Tensors]:
@@ -151,6 +170,8 @@ class Model(Predictor):
         parts: dict[str, Tensors] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
         if self.tfidf is not None:
             parts["tfidf"] = self.tfidf.tensors()
+        if self.embedder is not None:
+            parts |= self.embedder.parts()
         if self.centroids is not None:
             parts["centroids"] = centroid_tensors(self.centroids)
         return parts | {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
@@ -169,13 +190,18 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(dict(parts["tree"]), len(labels))
-    check_levels(recipe, tree.depth)
+    check_levels(recipe, tree.depth, skip=NEURAL)
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
             f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
         )
     tfidf = _once(memo, parts["tfidf"], recipe.tfidf, _read_tfidf) if "tfidf" in parts else None
-    if tfidf is not None and (tfidf.size, 0) != (sparse_cols, dense_cols):
+    if (meta["encoder"] is not None) != recipe.encoder.on:
+        raise ModelFileError("the model's encoder is missing, or not what its recipe asks for.")
+    embedder = None
+    if meta["encoder"] is not None:
+        embedder = _once(memo, parts["encoder"], meta["encoder"], partial(_read_embedder, recipe.encoder, parts))
+    if tfidf is not None and (tfidf.size, 0 if embedder is None else dense_cols) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
     leaves = np.zeros(len(counts), np.bool_)
     leaves[tree.leaves] = True
@@ -193,7 +219,10 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     data_key = meta["data"]
     if not isinstance(data_key, str):
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
-    return Model(recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu)
+    return Model(
+        recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu,
+        embedder,
+    )  # fmt: skip
 
 
 def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:
@@ -206,6 +235,10 @@ def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any
 
 def _read_tfidf(tensors: Tensors, config: TfidfConfig) -> Tfidf:
     return Tfidf.from_tensors(config, tensors)
+
+
+def _read_embedder(config: EncoderConfig, parts: Mapping[str, Tensors], _: Tensors, about: object) -> Embedder:
+    return Embedder.from_parts(config, about, parts)
 
 
 def _size(meta: dict[str, Any], key: str) -> int:

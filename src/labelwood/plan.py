@@ -10,22 +10,28 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import budget
-from .config import last_level
+from .config import at, last_level
 from .data import Dataset
 from .errors import BudgetError
 from .features import Tfidf
 from .labels import MOST_ENTRIES, pifa
+from .neural.config import EncoderConfig, FinetuneConfig
 from .predictor import Predictor
 from .problem import Problem, prepare
 from .progress import Silent
 from .recipes import Recipe, check_depth
+from .run import Run
 from .sparse import Csr, Features
-from .train import Run, train
+from .train import train
 from .tree import level_sizes
+
+if TYPE_CHECKING:
+    from .neural.pace import Pace
 
 SAMPLE = 4000  # documents of the larger sample, at most
 LABELS = 1000  # labels whose features are counted
@@ -51,6 +57,7 @@ class Plan:
     model: int  # bytes on disk
     threads: int
     z_entries: int  # of the label features
+    parameters: int = 0  # of the encoder
 
     @property
     def peak(self) -> Part:
@@ -86,6 +93,8 @@ class Sizes:
     copied: bool  # X is scaled into a copy of its own
     spills: bool  # finished stages are on disk
     maps: bool  # and the user's own features too
+    pace: Pace | None = None  # of the encoder, where there is one
+    tuned: tuple[int, ...] = ()  # clusters of the levels that are fine-tuned
 
 
 def plan(data: Dataset, recipe: Recipe, run: Run) -> Plan:
@@ -111,8 +120,21 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
     held, few, many = budget.held(), *_counts(len(data))
     problem = prepare(data)
     labels = len(problem.seen)
-    trials = _Trial(data, recipe, run, few, labels), _Trial(data, recipe, run, many, labels)
-    return _sizes(data, problem, recipe, run, trials, held=held), trials[1].seconds(trials[0], len(data))
+    bare = dataclasses.replace(recipe, encoder=EncoderConfig(), finetune=FinetuneConfig())  # on words alone
+    trials = _Trial(data, bare, run, few, labels), _Trial(data, bare, run, many, labels)
+    sizes = _sizes(data, problem, bare, run, trials, held=held)
+    if recipe.encoder.on:
+        from .neural.pace import measure, tuned_levels
+
+        pace = measure(data, recipe, run)
+        tuned = tuned_levels(labels, recipe) if recipe.finetune.on else ()
+        sizes = dataclasses.replace(sizes, pace=pace, tuned=tuned, dense=pace.width, model=_with_encoder(sizes, pace))
+    return sizes, trials[1].seconds(trials[0], len(data))
+
+
+def _with_encoder(sizes: Sizes, pace: Pace) -> int:
+    """Bytes of a model with an encoder: its weights, and a float16 for each node and each value of the embedding."""
+    return sizes.model + 4 * pace.parameters + 2 * pace.width * sum(sizes.levels)
 
 
 def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetError:
@@ -244,13 +266,37 @@ def _shares(records: list[int], depth: int) -> tuple[float, ...]:
 
 
 def _planned(sizes: Sizes, recipe: Recipe, threads: int, seconds: dict[str, float]) -> Plan:
-    memory = needs(sizes, recipe.ensemble.trees, threads)
+    memory = needs(sizes, recipe.ensemble.members, threads)
     level_names = [name for name in memory if name.startswith("level ")]
     weight = _work(sizes)
     took = {"reading words": seconds.get("words", 0.0), **seconds}
     took |= {name: seconds.get("levels", 0.0) * share for name, share in zip(level_names, weight, strict=True)}
-    parts = tuple(Part(name, size, took.get(name, 0.0)) for name, size in memory.items())
-    return Plan(parts, sizes.model, threads, sizes.z)
+    parts = [Part(name, size, took.get(name, 0.0)) for name, size in memory.items()]
+    if sizes.pace is not None:
+        place = next(i for i, part in enumerate(parts) if part.name == "label features")
+        parts[place:place] = _neural(sizes, sizes.pace, recipe, threads)
+    return Plan(tuple(parts), sizes.model, threads, sizes.z, 0 if sizes.pace is None else sizes.pace.parameters)
+
+
+def _neural(s: Sizes, pace: Pace, recipe: Recipe, threads: int) -> list[Part]:
+    """The stages of an encoder, at the pace that was measured with all threads."""
+    from .neural.pace import memory
+
+    config, levels = recipe.finetune, len(s.tuned)
+    embedding = Part(
+        "embedding", int(s.held + 4 * pace.parameters + 6 * s.rows * pace.width), threads * pace.embed * s.rows
+    )
+    if not levels:
+        return [embedding]
+    parts = []
+    for t, nodes in enumerate(s.tuned):
+        steps: float = at(config.epochs, t, levels, "finetune.epochs") * s.rows / config.batch
+        if config.steps is not None:
+            steps = at(config.steps, t, levels, "finetune.steps")
+        held = int(embedding.memory + SLACK * memory(pace, nodes, recipe))
+        parts.append(Part(f"fine-tuning level {t + 1}", held, threads * pace.step * steps))
+        parts.append(dataclasses.replace(embedding, name=f"embedding after level {t + 1}"))
+    return parts
 
 
 def _work(s: Sizes) -> list[float]:

@@ -22,7 +22,7 @@ from .metrics import Evaluation, MetricsConfig, evaluate
 from .names import Names
 from .progress import QUIET, Progress, Tick
 from .recipes import Recipe
-from .sparse import Csr, Features, as_features
+from .sparse import Features, as_features, stacked
 from .threads import workers
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ class Predictor:
     @cached_property
     def reads_text(self) -> bool:
         """Does a member need texts?"""
-        return any(member.tfidf is not None for member in self.members)
+        return any(member.reads_words for member in self.members)
 
     @cached_property
     def reads_features(self) -> bool:
         """Does a member need the user's own features?"""
-        return any(member.tfidf is None for member in self.members)
+        return any(not member.reads_words for member in self.members)
 
     def predict(
         self, texts: Sequence[str] | None = None, *, X: object = None, k: int = 5, threads: int = 0
@@ -148,7 +148,7 @@ class Predictor:
         for block in blocks:
             truth.append(align_labels(block, ids))
             found.append(self.predict_data(block, k=max(metrics.ks), threads=threads, progress=progress)[0])
-        return evaluate(np.concatenate(found), _stacked(truth, len(ids)), self.counts, self.rows, metrics)
+        return evaluate(np.concatenate(found), stacked(truth, len(ids)), self.counts, self.rows, metrics)
 
     def _features(
         self, texts: Sequence[str] | Texts | None, x: object, threads: int, progress: Progress
@@ -198,13 +198,6 @@ class Predictor:
         if scores.min() < 0:  # margins: stay below the last of the row
             scores[fill] = np.broadcast_to(scores.min(axis=1, keepdims=True), scores.shape)[fill]
         return ids, scores
-
-
-def _stacked(parts: list[Csr], cols: int) -> Csr:
-    """One below the other."""
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.counts() for part in parts]))])
-    indices, data = np.concatenate([part.indices for part in parts]), np.concatenate([part.data for part in parts])
-    return Csr(indptr, indices, data, cols)
 
 
 def as_dataset(

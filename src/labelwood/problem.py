@@ -22,14 +22,15 @@ class Problem:
     names: tuple[str, ...]
     counts: NDArray[np.int64]  # (L,) positives of each label
     data_key: str
+    valid: Dataset | None = None  # held-out documents that choose between states of a network
 
     @property
     def seen(self) -> NDArray[np.int32]:
         return np.flatnonzero(self.counts).astype(np.int32)
 
 
-def prepare(data: Dataset) -> Problem:
-    """Check what training needs of a data set, and digest it."""
+def prepare(data: Dataset, valid: Dataset | None = None) -> Problem:
+    """Check what training needs of a data set, and digest it; `valid` only where it takes part in the training."""
     if data.labels is None:
         raise DataError("the data has no labels; training needs a label list for each document.")
     if len(data) == 0:
@@ -57,7 +58,12 @@ def prepare(data: Dataset) -> Problem:
     if y.nnz == 0:
         raise DataError("no document has a label; training needs at least one.")
     counts = np.bincount(y.indices, minlength=y.cols).astype(np.int64)
-    return Problem(y, data.names, counts, _data_key(data, y))
+    key = _data_key(data, y)
+    if valid is not None:
+        if valid.labels is None or valid.texts is None or not len(valid):
+            raise DataError("the held-out data must have documents, each a text with its labels.")
+        key = digest_plain([key, _data_key(valid, checked(valid.labels, "held-out labels"))])
+    return Problem(y, data.names, counts, key, valid)
 
 
 def _data_key(data: Dataset, y: Csr) -> str:

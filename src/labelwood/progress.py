@@ -84,17 +84,23 @@ class Terminal(Silent):
         self._delay = delay
         self._drawn = float("-inf")
         self._bar: Any = None
+        self._note = ""
         self._make_bar = _bar_maker(self._stream) if self._stream.isatty() else None
 
     def _tick(self, path: str, start: float, total: int, unit: str) -> Tick:
         expected = total
+        first = (0, start)  # what was done before, and when: a training that is continued does not begin at 0
 
         def tick(done: int, total: int) -> None:
+            nonlocal first
             now = self._clock()
+            if done and not first[0] and now - start < 0.5:
+                first = (done, now)
             if self._make_bar is None or now - start < self._delay or now - self._drawn < 0.1:
                 return
             self._drawn = now
-            self._draw(path, done, total or expected, status(done, total or expected, unit, now - start))
+            text = status(done, total or expected, unit, now - first[1], first[0])
+            self._draw(path, done, total or expected, text + self._note)
 
         return tick
 
@@ -108,16 +114,30 @@ class Terminal(Silent):
             self._bar.task_ids[0], description=path, completed=done, total=total or None, status=text, refresh=True
         )
 
+    def tell(self, event: Any) -> None:
+        """What a fine-tuning says of a step: its loss, candidates and last quality, beside the bar."""
+        parts = [
+            f"loss {event.loss:.3g}",
+            f"{event.docs_per_second:,.0f} docs/s",
+            f"{event.candidates:,.0f} candidates",
+        ]
+        if event.quality is not None:
+            self._quality = f"validation {100 * event.quality:.1f}"
+        self._note = "".join(f" · {part}" for part in (*parts, self._quality) if part)
+
+    _quality = ""
+
     def _clear(self) -> None:
+        self._note = self._quality = ""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
-def status(done: int, total: int, unit: str, seconds: float) -> str:
+def status(done: int, total: int, unit: str, seconds: float, before: int = 0) -> str:
     """What stands after the bar: "1,200/5,000 labels · 300/s · 0:13 left"; less while less is known."""
     parts = [f"{done:,}" + (f"/{total:,}" if total else "") + (f" {unit}" if unit else "")]
-    rate = done / seconds if seconds > 0 else 0.0
+    rate = (done - before) / seconds if seconds > 0 else 0.0
     if rate > 0:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
         if total:

@@ -18,6 +18,7 @@ from .errors import ConfigError, nearest
 from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig
+from .neural.config import EncoderConfig, FinetuneConfig
 from .search import SearchConfig
 from .shortlist import ShortlistConfig
 from .tail import TailConfig
@@ -32,6 +33,9 @@ class Recipe:
     seed: int = setting(0, "every random choice follows from this", low=0, high=limits.MAX_SEED)
     tfidf: TfidfConfig = section(TfidfConfig, "text to sparse features")
     features: FeaturesConfig = section(FeaturesConfig, "the user's own features")
+    encoder: EncoderConfig = section(EncoderConfig, "a pretrained network that reads the text too")
+    finetune: FinetuneConfig = section(FinetuneConfig, "training that network, level by level")
+    coarse: TreeConfig = section(TreeConfig, "the label tree it is fine-tuned on, from tf-idf alone")
     labels: LabelFeatureConfig = section(LabelFeatureConfig, "label features for clustering")
     tree: TreeConfig = section(TreeConfig, "the label tree")
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
@@ -39,6 +43,9 @@ class Recipe:
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
     tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
     ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
+
+
+NEURAL = frozenset({"finetune", "coarse"})  # sections whose lists count the levels of the coarse tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +57,61 @@ class Method:
     paper: str
     good_at: str
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    published: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)  # a paper's, by data set
 
+
+def _published(
+    tree: tuple[int, int, int], refined: tuple[int, int], steps: tuple[int, ...], tuning: Mapping[str, Any],
+    ranker: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """XR-Transformer on one data set: (branch, least clusters, leaf) of both trees, steps by level, and the rest."""
+    (branch, codes, leaf), (wide, last) = tree, refined
+    return {
+        "coarse.branch": branch, "coarse.min_codes": codes, "coarse.leaf": leaf,
+        "tree.branch": wide, "tree.leaf": last,
+        "finetune.steps": steps, "finetune.batch": 256, "encoder.pooling": "pooler",
+        "linear.threshold": 0.001, "search.readout": "leaf",
+        **tuning, **ranker,
+    }  # fmt: skip
+
+
+# The paper's Table 7; steps by level, beams and predicted parents are those of its published settings.
+XR_TRANSFORMER = {
+    "eurlex-4k": _published(
+        (16, 16, 16), (8, 16), (600, 800, 1200),
+        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.warmup": 0.1, "finetune.width": 5},
+        {"linear.alpha": 1.0, "linear.lam": 0.5, "search.beam": 75},
+    ),
+    "wiki10-31k": _published(
+        (16, 128, 16), (16, 16), (1000, 1000, 400),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.1, "finetune.width": 20,
+         "encoder.max_tokens": 256},
+        {"linear.alpha": 0.25, "linear.lam": 0.25, "search.beam": 100},
+    ),
+    "amazoncat-13k": _published(
+        (8, 128, 16), (8, 16), (5000, 10000, 30000),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.07, "finetune.width": 50,
+         "encoder.max_tokens": 256},
+        {"tree.min_codes": 128, "linear.alpha": 2.0, "linear.lam": 2.0, "linear.threshold": 1e-4, "search.beam": 100},
+    ),
+    "wiki-500k": _published(
+        (8, 64, 16), (32, 100), (10000, 10000, 20000, 20000),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.3, "finetune.width": 5},
+        {"linear.alpha": 0.25, "linear.lam": 0.25, "search.beam": 50},
+    ),
+    "amazon-670k": _published(
+        (16, 128, 32), (32, 100), (4000, 4000, 12000),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.03, "finetune.width": 5,
+         "finetune.bootstrap": "linear", "finetune.relevance": "off"},
+        {"linear.relevance": "off", "search.beam": 75},
+    ),
+    "amazon-3m": _published(
+        (16, 128, 100), (32, 100), (10000, 10000, 10000),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.1, "finetune.width": 20,
+         "finetune.bootstrap": "linear"},
+        {"linear.alpha": 0.125, "linear.lam": 0.125, "search.beam": 50},
+    ),
+}  # fmt: skip
 
 METHODS: dict[str, Method] = {
     "xr-linear": Method(
@@ -111,6 +172,21 @@ METHODS: dict[str, Method] = {
             "ensemble": {"ensemble.trees": 3},
         },
     ),
+    "xr-transformer": Method(
+        recipe=Recipe(
+            "xr-transformer",
+            encoder=EncoderConfig(model="minilm"),
+            finetune=FinetuneConfig(on=True),
+            coarse=TreeConfig(leaf=16, branch=16),
+            linear=LinearConfig(relevance="induce", threshold=0.01),
+        ),
+        summary="a transformer fine-tuned coarse to fine over a label tree; then xr-linear on words and its embedding",
+        paper="Fast Multi-Resolution Transformer Fine-tuning for Extreme Multi-label Text Classification "
+        "(Zhang et al., 2021)",
+        good_at="texts whose meaning is not in single words; minutes to hours of fine-tuning",
+        presets={"default": {}},
+        published=XR_TRANSFORMER,
+    ),
     "dismec": Method(
         recipe=Recipe(
             "dismec",
@@ -158,9 +234,10 @@ def resolve(
     found = method(name)
     recipe = with_settings(found.recipe, {"tree.kind": "taxonomy"}) if taxonomy else found.recipe
     if preset is not None:
-        if not isinstance(preset, str) or preset not in found.presets:
-            raise ConfigError(f"{name} has no preset {str(preset)[:80]!r}; {nearest(str(preset)[:80], found.presets)}")
-        recipe = with_settings(recipe, found.presets[preset])
+        presets = {**found.presets, **found.published}
+        if not isinstance(preset, str) or preset not in presets:
+            raise ConfigError(f"{name} has no preset {str(preset)[:80]!r}; {nearest(str(preset)[:80], presets)}")
+        recipe = with_settings(recipe, presets[preset])
     if config is not None:
         table = read_toml(Path(config)) if isinstance(config, str | Path) else config
         recipe = merge(recipe, table)
@@ -178,7 +255,7 @@ def resolve(
 
 def check_depth(recipe: Recipe, levels: int) -> None:
     """ConfigError where settings do not fit a tree of so many levels, or one another: found before any training."""
-    check_levels(recipe, levels)
+    check_levels(recipe, levels, skip=NEURAL)
     recipe.search.check_kind()
     for level in range(levels):
         recipe.linear.check_solver(level, levels)

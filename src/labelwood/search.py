@@ -37,13 +37,27 @@ class SearchConfig:
         choices=COMBINERS,
     )
 
+    readout: str = setting(
+        "path",
+        "a label's score: the product down its path, or the margin of its own classifier alone (leaf); the path then "
+        "only chooses where to look",
+        choices=("path", "leaf"),
+    )
+
+    def at_level(self, level: int, depth: int) -> str:
+        """How the margin of a level enters the score."""
+        found = at(self.combiner, level, depth, "search.combiner")
+        return "noop" if self.readout == "leaf" and level == depth - 1 else found
+
     def check_kind(self) -> None:
         """ConfigError where an exact search is asked for and scores may rise on the way down."""
         combiners = self.combiner if isinstance(self.combiner, tuple) else (self.combiner,)
-        if self.kind == "exact" and "noop" in combiners:
+        if self.kind == "exact" and ("noop" in combiners or self.readout == "leaf"):
+            why = "search.readout is 'leaf'" if self.readout == "leaf" else "search.combiner is 'noop'"
             raise ConfigError(
-                "search.kind = 'exact' needs scores that never rise from level to level, but search.combiner is 'noop' "
-                "(margins); set search.combiner to sigmoid or lp-hinge, or search.kind to 'beam'."
+                f"search.kind = 'exact' needs scores that never rise from level to level, but {why} "
+                "(margins); set search.combiner to sigmoid or lp-hinge and search.readout to 'path', or search.kind to "
+                "'beam'."
             )
 
 
@@ -73,7 +87,7 @@ def search(
 def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
     """A search made ready once, for any number of calls and threads."""
     config, depth = what.config, what.depth
-    combiners = [at(config.combiner, t, depth, "search.combiner") for t in range(what.above, what.above + len(levels))]
+    combiners = [config.at_level(t, depth) for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
     config.check_kind()
     return _core.Searcher(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,13 @@ def unit_rows(x: Features) -> Features:
     values, dense = _core.unit_rows(*x.parts, threads=_threads(size))
     scaled = None if sparse is None else Csr(sparse.indptr, sparse.indices, values, sparse.cols)
     return Features(scaled, None if x.dense is None else dense)
+
+
+def stacked(parts: Sequence[Csr], cols: int) -> Csr:
+    """One below the other."""
+    indptr = pointers(np.concatenate([part.counts() for part in parts]))
+    indices, data = np.concatenate([part.indices for part in parts]), np.concatenate([part.data for part in parts])
+    return Csr(indptr, indices, data, cols)
 
 
 def pointers(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

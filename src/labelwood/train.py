@@ -12,13 +12,12 @@ import warnings
 from collections.abc import Callable
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .budget import Guard
+from . import _core, limits, store
 from .config import at, to_dict
 from .data import Dataset, Texts
 from .ensemble import Ensemble
@@ -28,50 +27,37 @@ from .labels import binary, label_features
 from .linear import LinearLevel, Place, relevance, train_level
 from .model import Model
 from .names import Names
+from .neural.embedder import Embedder
 from .predictor import Predictor
 from .problem import Problem, prepare
-from .progress import Progress, Silent
-from .recipes import Recipe, check_depth
+from .recipes import Recipe, check_depth, from_plain
+from .run import Run
 from .search import Search, search
 from .shortlist import all_rows, from_ids, union
 from .sparse import Csr, Features, checked
 from .tail import centroid_tensors, centroids, centroids_from, weights
-from .threads import workers
-from .tree import Tree, build, up
-from .workspace import Workspace, digest_plain
+from .tree import Tree, TreeConfig, build, up
+from .workspace import Workspace, begun, digest_plain
+
+if TYPE_CHECKING:
+    from .neural.stages import Encoded
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """How to run, never what comes out: nothing here changes a bit of the model."""
+def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
+    """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder.
 
-    threads: int = 0  # 0: all cores of this process
-    progress: Progress = dataclasses.field(default_factory=Silent)
-    work: Path | None = None  # workspace folder; None: keep nothing
-    resume: bool = False
-    overwrite: bool = False
-    memory: int | None = None  # bytes that may be held; None: no budget
-
-    def __post_init__(self) -> None:
-        workers(self.threads)  # refuses nonsense before any work
-        if self.memory is not None and not isinstance(self.progress, Guard):
-            object.__setattr__(self, "progress", Guard(self.progress, self.memory))
-
-    @property
-    def workers(self) -> int:
-        return workers(self.threads)
+    `valid` are held-out documents that choose between states of a network; a recipe without one does not look at them.
+    """
+    with Workspace(run.work, shared=run.shared) as space:
+        return _train(data, recipe, run, space, valid)
 
 
-def train(data: Dataset, recipe: Recipe, run: Run) -> Predictor:
-    """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder."""
-    with Workspace(run.work) as space:
-        return _train(data, recipe, run, space)
-
-
-def train_into(folder: Path, data: Dataset, recipe: Recipe, run: Run, *, keep_work: bool = False) -> Predictor:
+def train_into(
+    folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None, keep_work: bool = False
+) -> Predictor:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
-    with Workspace(run.work) as space:
-        model = _train(data, recipe, run, space)
+    with Workspace(run.work, shared=run.shared) as space:
+        model = _train(data, recipe, run, space, valid)
         with run.progress.stage("saving"):
             model.save(folder)
         if not keep_work:
@@ -88,16 +74,45 @@ def identity_of(model: Predictor) -> dict[str, Any]:
     """The run that a model came from; nothing if its members were not trained together."""
     recipe, recipes = model.recipe, [member.recipe for member in model.members]
     config = getattr(model, "config", recipe.ensemble)
-    if any(other != recipe for other in recipes) or len(recipes) != recipe.ensemble.trees or config != recipe.ensemble:
+    if (
+        any(other != recipe for other in recipes)
+        or len(recipes) != recipe.ensemble.members
+        or config != recipe.ensemble
+    ):
         return {}
     return identity(recipe, model.data_key)
 
 
-def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace) -> Predictor:
+def timed(recipe: Recipe, time: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
+    """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
+    from .neural.pace import seconds, with_time
+
+    budget = seconds(str(time))
+    kept = _kept_recipe(run.work, model) if run.resume else None
+    if kept is not None and kept.finetune.steps is not None and recipe.finetune.steps is None:
+        return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
+    with run.progress.stage("measuring the pace"):
+        return with_time(recipe, budget, data, prepare(data), run)
+
+
+def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
+    """Of a run that was begun, or of the model that it ended in."""
+    found = None if work is None else begun(work)
+    if found is None and model is not None and store.exists(model):
+        found = {"recipe": store.describe(model).meta.get("recipe")}
+    return None if found is None else from_plain(found.get("recipe"))
+
+
+def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
+    """What the recipe is trained on."""
+    return prepare(data, valid if recipe.encoder.on and recipe.finetune.on else None)
+
+
+def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dataset | None) -> Predictor:
     recipe.ensemble.shares()  # refuses weights that do not fit before any work
     recipe.search.check_kind()
     _check_trees(recipe)
-    problem = prepare(data)
+    problem = problem_of(data, recipe, valid)
     _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     try:
@@ -171,10 +186,31 @@ class _Trainer:
     recipe: Recipe
     run: Run
     space: Workspace
+    whole: Recipe | None = None  # the recipe that the models say they are of; None: `recipe`
 
     def train(self) -> Predictor:
-        tfidf, x, x_key = self.features()
-        trees = self.trees(x, x_key, tfidf)
+        members = [model for number in range(self.recipe.ensemble.runs) for model in self.of_run(number).members()]
+        return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
+
+    def of_run(self, number: int) -> _Trainer:
+        """The same, with the seed and the encoder of one run."""
+        recipe, encoders = self.recipe, self.recipe.ensemble.encoders
+        encoder = recipe.encoder if encoders is None else dataclasses.replace(recipe.encoder, model=encoders[number])
+        seed = (recipe.seed + number) % (limits.MAX_SEED + 1)
+        return dataclasses.replace(self, recipe=dataclasses.replace(recipe, seed=seed, encoder=encoder), whole=recipe)
+
+    def members(self) -> list[Model]:
+        """The models of one run: one for each tree."""
+        tfidf, words, words_key = self.features()
+        x, x_key, embedder = words, words_key, None
+        if self.recipe.encoder.on:
+            encoded = self.encoded(tfidf, words, words_key)
+            x, x_key, embedder = encoded.x, encoded.key, encoded.embedder
+            tfidf = tfidf if self.recipe.encoder.features == "both" else None
+        if self.recipe.encoder.on and not self.recipe.finetune.refine:
+            trees = self.trees(words, words_key, tfidf, self.recipe.coarse)
+        else:
+            trees = self.trees(x, x_key, tfidf, self.recipe.tree)
         _core.give_back_memory()  # label features are gone
         for grown in trees:
             check_depth(self.recipe, grown.tree.depth)
@@ -184,8 +220,8 @@ class _Trainer:
         for grown in trees:
             levels = self.levels(x, grown, shared_levels(grown.tree, trees[0].tree, first))
             first = first or levels
-            members.append(self.model(tfidf, x, grown.tree, [level.level for level in levels], mu))
-        return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
+            members.append(self.model((tfidf, embedder), x, grown.tree, [level.level for level in levels], mu))
+        return members
 
     @cached_property
     def names(self) -> tuple[Names, Names]:
@@ -193,14 +229,15 @@ class _Trainer:
         return Names.of(self.problem.names), Names.of(self.data.label_texts)
 
     def model(
-        self, tfidf: Tfidf | None, x: Features, tree: Tree, levels: list[LinearLevel], mu: Features | None
-    ) -> Model:
+        self, reads: tuple[Tfidf | None, Embedder | None], x: Features, tree: Tree, levels: list[LinearLevel],
+        mu: Features | None,
+    ) -> Model:  # fmt: skip
         return Model(
-            recipe=self.recipe,
+            recipe=self.whole or self.recipe,
             labels=self.names[0],
             counts=self.problem.counts,
             rows=self.problem.y.rows,
-            tfidf=tfidf,
+            tfidf=reads[0],
             sparse_cols=x.sparse_cols,
             dense_cols=x.dense_cols,
             tree=tree,
@@ -208,7 +245,27 @@ class _Trainer:
             data_key=self.problem.data_key,
             label_texts=self.names[1],
             centroids=mu,
+            embedder=reads[1],
         )
+
+    def encoded(self, tfidf: Tfidf | None, words: Features, key: str) -> Encoded:
+        """X with the embedding of the text beside its words, by an encoder that may be fine-tuned first."""
+        from .neural.stages import Encoding, Held
+
+        if self.data.texts is None:
+            raise ConfigError(
+                f"{self.recipe.method} reads text (encoder.model is {self.recipe.encoder.model!r}), but the data holds "
+                "features; give texts, or set encoder.model = none."
+            )
+
+        def coarse() -> tuple[Tree, str]:
+            found = self.trees(words, key, tfidf, self.recipe.coarse, name="coarse tree")[0]
+            return found.tree, found.key
+
+        valid = self.problem.valid
+        held = None if valid is None else Held.of(valid, self.problem, tfidf, self.run.workers)
+        texts, y, key = self.data.texts, self.problem.y, self.problem.data_key
+        return Encoding(self.recipe, self.run, self.space, texts, y, key, words, coarse, held).run_stages()
 
     def features(self) -> tuple[Tfidf | None, Features, str]:
         """X: the user's own, or tf-idf fitted in one pass over the text."""
@@ -246,20 +303,24 @@ class _Trainer:
         sparse = None if given.sparse is None else checked(Csr(ptr, idx, val, given.sparse_cols), "the features")
         return Features(sparse, None if given.dense is None else dense)
 
-    def trees(self, x: Features, x_key: str, tfidf: Tfidf | None) -> list[_Grown]:
+    def trees(
+        self, x: Features, x_key: str, tfidf: Tfidf | None, config: TreeConfig, name: str = "tree"
+    ) -> list[_Grown]:
         """Clusters of the labels that have positives, once for each tree; they share the label features."""
-        count = self.recipe.ensemble.trees
-        features = cache(lambda: None if self.recipe.tree.kind == "flat" else self.label_features(x, tfidf))
-        return [self.tree(features, x_key, number, _of("tree", number, count)) for number in range(count)]
+        count = self.recipe.ensemble.trees if name == "tree" else 1
+        features = cache(lambda: None if config.kind == "flat" else self.label_features(x, tfidf))
+        return [self.tree(features, x_key, config, number, _of(name, number, count)) for number in range(count)]
 
-    def tree(self, features: Callable[[], Features | None], x_key: str, number: int, name: str) -> _Grown:
+    def tree(
+        self, features: Callable[[], Features | None], x_key: str, config: TreeConfig, number: int, name: str
+    ) -> _Grown:
         recipe, seen, data = self.recipe, self.problem.seen, self.data
 
         def make() -> dict[str, NDArray[Any]]:
             z = features()
             with self.run.progress.stage(f"label {name}", len(seen), "labels") as tick:
                 return build(
-                    z, seen, recipe.tree, recipe.seed, number,
+                    z, seen, config, recipe.seed, number,
                     taxonomy=data.taxonomy, threads=self.run.workers, progress=tick,
                 ).tensors()  # fmt: skip
 
@@ -267,7 +328,7 @@ class _Trainer:
             "data": self.problem.data_key,
             "features": x_key,
             "labels": to_dict(recipe.labels),
-            "tree": to_dict(recipe.tree),
+            "tree": to_dict(config),
             "number": number,
             "seed": recipe.seed,
         }

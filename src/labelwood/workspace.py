@@ -31,6 +31,7 @@ from .errors import ConfigError, ModelFileError, StorageError
 __all__ = [
     "Stage",
     "Workspace",
+    "begun",
     "differences",
     "digest_arrays",
     "digest_plain",
@@ -59,6 +60,15 @@ def started(folder: Path) -> bool:
     return os.path.lexists(disk.as_path(folder) / RUN)
 
 
+def begun(folder: Path) -> dict[str, Any] | None:
+    """What the run that is kept there is, as it was given to `begin`; None if there is none that can be read."""
+    try:
+        found = plain.parse(bytes(disk.read(folder / RUN, limits.MAX_MANIFEST_BYTES)), RUN)["run"]
+    except (FileNotFoundError, ModelFileError, StorageError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def has_stages(folder: Path) -> bool:
     """Is there a finished stage to continue from?"""
     return any(STAGE_FOLDER.fullmatch(name) and store.exists(folder / name) for name in disk.names(folder))
@@ -85,7 +95,9 @@ class Stage:
 class Workspace:
     """Runs stages, keeping each one on disk; with folder None everything stays in memory."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, *, shared: bool = False) -> None:
+        """`shared`: several runs, one after another, find each other's stages here; none clears or removes them."""
+        self.shared = shared
         self.folder = None if folder is None else disk.as_path(folder)
         self._held = ExitStack()
         self._begun = False
@@ -96,7 +108,7 @@ class Workspace:
         Resuming another run is a ConfigError that names the field; so is a leftover workspace when neither resuming
         nor overwriting was asked for. Resuming where nothing is left simply starts.
         """
-        run = {"schema": STAGE_SCHEMA, "release": _release(), "run": plain.normal(run, "run")}
+        run = {"schema": STAGE_SCHEMA, "release": _release(), "run": {} if self.shared else plain.normal(run, "run")}
         if self.folder is None:
             return
         self._lock(self.folder)
@@ -124,13 +136,20 @@ class Workspace:
             found = _mapped(folder, found)
         return found
 
+    def keeper(self, name: str, inputs: Mapping[str, Any]) -> Keeper:
+        """Keeps the state of a stage in the making, beside where its result will be."""
+        if self.folder is None:
+            return Keeper(None, "")
+        key = digest_plain({"name": f"{name}-state", "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
+        return Keeper(self.folder / f"{name}-state-{key[:16]}", key)
+
     def spool(self) -> disk.Spool | None:
         """A file without a name for what a stage makes piece by piece; None if there is no folder to put it in."""
         return None if self.folder is None else disk.Spool(self.folder)
 
     def remove(self) -> None:
         """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
-        if self.folder is not None and self._begun:
+        if self.folder is not None and self._begun and not self.shared:
             try:
                 _clear(self.folder)
                 disk.discard(self.folder / LOCK)
@@ -175,13 +194,36 @@ class Workspace:
                 "move it away, or choose another model folder."
             )
         started = any(not disk.TEMPORARY.fullmatch(name) for name in left)
-        if started and resume:
+        if started and (resume or self.shared):
             _check_same_run(folder / RUN, run)
         elif started and not overwrite:
             raise leftover(folder)
         else:
             _clear(folder)
         disk.publish(folder / RUN, [plain.dump(run)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Keeper:
+    """The unfinished state of a stage: saved at once or not at all, and gone when the stage is done."""
+
+    folder: Path | None  # None: nothing is kept
+    key: str
+
+    def load(self) -> tuple[dict[str, NDArray[Any]], Mapping[str, Any]] | None:
+        """What was saved last, if anything sound was."""
+        if self.folder is None or not store.exists(self.folder):
+            return None
+        found = _reused(self.folder, self.key)
+        return None if found is None else (found.tensors, found.meta)
+
+    def save(self, state: Tensors, meta: Mapping[str, Any]) -> None:
+        if self.folder is not None:
+            store.save(self.folder, {"key": self.key, "meta": meta}, {"tensors": state})
+
+    def discard(self) -> None:
+        if self.folder is not None and self.folder.is_dir():
+            store.erase(self.folder)
 
 
 def _release() -> str:

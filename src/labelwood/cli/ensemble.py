@@ -42,6 +42,6 @@ def ensemble(
         )
     made.save(model)
     manifest = store.describe(model)
-    labels, trees = counted(len(made.labels), "label"), counted(made.config.trees, "tree")
+    labels, trees = counted(len(made.labels), "label"), counted(made.config.members, "tree")
     show.say(f"{made.method}: {made.config.average} of {trees}, {labels}")
     show.say(f"model: {model} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")

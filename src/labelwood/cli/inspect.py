@@ -55,7 +55,7 @@ def inspect(model: ModelFolder) -> None:
 def _average(model: Predictor) -> list[tuple[str, str]]:
     if not isinstance(model, Ensemble):
         return []
-    return [("average", f"{model.config.average} of {counted(model.config.trees, 'tree')}")]
+    return [("average", f"{model.config.average} of {counted(model.config.members, 'tree')}")]
 
 
 def _features(model: Predictor) -> str:
@@ -100,7 +100,7 @@ def methods(
         return
     for i, (key, found) in enumerate(METHODS.items()):
         show.heading(key, first=i == 0)
-        show.table([*_story(found), ("presets", ", ".join(found.presets))], indent=2)
+        show.table([*_story(found), ("presets", ", ".join([*found.presets, *found.published]))], indent=2)
     show.say("", "labelwood methods NAME lists every setting of a method")
 
 
@@ -112,8 +112,9 @@ def _one(name: str, found: Method) -> None:
     show.heading(name, first=True)
     show.table(_story(found), indent=2)
     show.heading("presets (--preset)")
-    presets = ((key, ", ".join(f"{k}={_spell(v)}" for k, v in values.items())) for key, values in found.presets.items())
-    show.table(presets, indent=2)
+    presets = {**found.presets, **found.published}
+    spelled = ((key, ", ".join(f"{k}={_spell(v)}" for k, v in values.items())) for key, values in presets.items())
+    show.table(spelled, indent=2)
     show.heading("settings (--set NAME=VALUE, or a TOML file with --config)")
     rows = [
         (row.path, _spell(row.default), f"{row.help} — {row.allowed}") for row in describe(found.recipe)

@@ -10,7 +10,7 @@ from ..plan import plan as make_plan
 from ..plan import within
 from ..progress import Terminal
 from ..recipes import resolve
-from ..train import Run
+from ..run import Run
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (
@@ -64,5 +64,7 @@ def plan(
         f"CPU time: about {show.seconds(found.cpu_seconds)}, shared by {found.threads} threads (from samples)",
         f"model: about {show.size(found.model)} (from samples)",
     )
+    if found.parameters:
+        show.say(f"encoder: {found.parameters / 1e6:.1f} million parameters")
     if run.memory is not None:
         show.say(f"budget: {show.size(run.memory)}, enough")

@@ -1,11 +1,14 @@
-"""`labelwood quickstart`: the whole way in a few seconds, on the data set that ships with the library."""
+"""`labelwood quickstart`: the whole way in a few minutes, on the data set that ships with the library."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
 import os
 import shlex
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +18,14 @@ import typer
 from .. import store
 from ..data import Dataset, read
 from ..errors import ConfigError
+from ..metrics import Evaluation
 from ..predictor import Predictor
 from ..problem import prepare
 from ..progress import Terminal
 from ..quickstart import quickstart_path
 from ..recipes import resolve
-from ..train import Run, train_into
+from ..run import Run
+from ..train import train_into
 from . import show
 
 _SHOWN = 3  # documents
@@ -31,26 +36,80 @@ def quickstart(
     model: Annotated[
         Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save; a model there is replaced.")
     ] = Path("quickstart-model"),
+    linear_only: Annotated[bool, typer.Option("--linear-only", help="Leave out the transformer: seconds.")] = False,
 ) -> None:
-    """Train, measure and try a first model, in seconds.
+    """Train, measure and try two first models: a linear one in seconds, a transformer in minutes.
 
-    It learns to tag Debian packages from their descriptions; the data comes with the library.
+    They learn to tag Debian packages from their descriptions; the data comes with the library.
     """
-    store.check_target(model, overwrite=True)
-    run = Run(progress=Terminal())
+    tuned = model.with_name(f"{model.name}-transformer")
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))
-    _refuse_foreign(model, training)
+    for folder in (model, tuned):
+        store.check_target(folder, overwrite=True)
+        _refuse_foreign(folder, training)
     show.heading("Debian packages: from the description to the tags", first=True)
     show.dataset("training", training)
     show.dataset("held out", held_out)
-    trained = train_into(model, training, resolve("xr-linear"), run)
-    seconds = sum(time for name, time in run.progress.timings.items() if " / " not in name)
-    show.say(f"trained xr-linear in {show.seconds(seconds)}, saved {show.size(store.describe(model).bytes)} to {model}")
-    show.heading("How good is it?")
-    show.metrics(trained.evaluate(held_out))
-    show.heading(f"What does it say? (✓ is a true label, top {_K} of {len(trained.labels)})")
-    _examples(trained, held_out)
+    made = [_made("xr-linear", model, training, held_out)]
+    if not linear_only and _has_torch():
+        made.append(_made("xr-transformer", tuned, training, held_out))
+    show.heading("How good are they?" if len(made) > 1 else "How good is it?")
+    show.metrics(made[0].evaluation)
+    if len(made) > 1:
+        show.say("", f"{made[1].method} beside it:")
+        _table(made)
+    show.heading(f"What does it say? (✓ is a true label, top {_K} of {len(made[-1].model.labels)})")
+    _examples(made[-1].model, held_out)
     _next(shlex.quote(str(model)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """A model with what it took and what it is worth."""
+
+    method: str
+    model: Predictor
+    seconds: float
+    evaluation: Evaluation
+    milliseconds: float  # of one document
+    size: int
+
+
+def _made(method: str, folder: Path, training: Dataset, held_out: Dataset) -> _Made:
+    run = Run(progress=Terminal())
+    model = train_into(folder, training, resolve(method), run)
+    seconds = sum(time for name, time in run.progress.timings.items() if " / " not in name)
+    size = store.describe(folder).bytes
+    show.say(f"trained {method} in {show.seconds(seconds)}, saved {show.size(size)} to {folder}")
+    return _Made(method, model, seconds, model.evaluate(held_out), _latency(model, held_out), size)
+
+
+def _latency(model: Predictor, data: Dataset) -> float:
+    """Median milliseconds of one document at a time."""
+    assert data.texts is not None
+    times = []
+    for i in range(min(20, len(data))):
+        start = time.perf_counter()
+        model.predict([data.texts[i]])
+        times.append(1000 * (time.perf_counter() - start))
+    return float(np.median(times))
+
+
+def _table(made: list[_Made]) -> None:
+    names = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5")
+    rows = [
+        (m.method, *(f"{m.evaluation[name]:.1f}" for name in names), show.seconds(m.seconds),
+         f"{m.milliseconds:.2g} ms", show.size(m.size))
+        for m in made
+    ]  # fmt: skip
+    show.table(rows, ("method", *names, "training", "a text", "on disk"), right=range(1, len(names) + 4))
+
+
+def _has_torch() -> bool:
+    if importlib.util.find_spec("torch") is not None:
+        return True
+    show.say("torch is not installed, so the transformer is left out; install labelwood[neural] to see it")
+    return False
 
 
 def _refuse_foreign(folder: Path, training: Dataset) -> None:

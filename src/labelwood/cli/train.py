@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +16,10 @@ from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
 from ..plan import within
 from ..predictor import Predictor
-from ..problem import prepare
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
-from ..train import Run, identity, identity_of, train_into
+from ..run import Run
+from ..train import identity, identity_of, problem_of, timed, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import Sides, load_data, name_of
@@ -56,9 +57,29 @@ def train(
     ] = None,
     label_texts: LabelTextsFile = None,
     taxonomy: TaxonomyFile = None,
-    valid: Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="Held-out data to measure on.")] = None,
+    valid: Annotated[
+        Path | None,
+        typer.Option("--valid", metavar="FILE", help="Held-out data to measure on, and to choose checkpoints by."),
+    ] = None,
     threads: Threads = 0,
     memory: Memory = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="T",
+            help="How long fine-tuning may take, e.g. 10m or 1.5h: it fixes the steps.",
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", metavar="cpu|cuda|mps", help="Where an encoder is trained.")
+    ] = "cpu",
+    logs: Annotated[
+        Path | None, typer.Option("--logs", metavar="DIR", help="Write TensorBoard's events of a fine-tuning there.")
+    ] = None,
+    keep_every: Annotated[
+        float, typer.Option("--keep-every", metavar="SECONDS", help="Between two kept states of a fine-tuning.")
+    ] = 180.0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any run that is kept.")] = False,
     keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
@@ -68,11 +89,17 @@ def train(
 
     An interrupted run leaves its finished stages in DIR.work; --resume continues to the very same model.
     """
+    if not keep_every >= 0:
+        raise typer.BadParameter(f"it must be a number of seconds ≥ 0, but is {keep_every}.", param_hint="--keep-every")
     if resume and overwrite:
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
-    run = Run(threads, Terminal(), work_folder(model), resume, overwrite, budget.parse(memory))
+    progress = Terminal()
+    run = Run(
+        threads, progress, work_folder(model), resume, overwrite, budget.parse(memory), device,
+        _teller(progress, logs), keep_every=keep_every,
+    )  # fmt: skip
     _check_free(model, run)
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
@@ -81,12 +108,17 @@ def train(
         held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
     show.dataset(name_of(data), training)
     training = sides.over(training)
-    if resume and _is_finished(model, recipe, training, run, keep_work):
+    if time is not None:
+        recipe = timed(recipe, time, training, run, model)
+        steps = recipe.finetune.steps
+        spelled = ",".join(map(str, steps)) if isinstance(steps, tuple) else str(steps)
+        show.say(f"{time} of fine-tuning here: --set finetune.steps={spelled}")
+    if resume and _is_finished(model, _identity(training, recipe, held_out), training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
     run = within(training, recipe, run)
     try:
-        trained = train_into(model, training, recipe, run, keep_work=keep_work)
+        trained = train_into(model, training, recipe, run, valid=held_out, keep_work=keep_work)
     except show.Stopped:
         if run.work is not None and started(run.work):
             kept = "finished stages are" if has_stages(run.work) else "no stage was finished, but the run is"
@@ -96,6 +128,24 @@ def train(
     if held_out is not None:
         show.heading(f"On {valid}")
         show.metrics(trained.evaluate(held_out, threads=threads, progress=run.progress))
+
+
+def _teller(progress: Terminal, logs: Path | None) -> Callable[[Any], None]:
+    """Shows each step beside the bar, and writes it down if asked to."""
+    from ..neural.events import EventFile
+
+    writers: list[Callable[[Any], None]] = [progress.tell]
+    if logs is not None:
+        writers.append(EventFile(logs))
+
+    def tell(event: Any) -> None:
+        for write in writers:
+            write(event)
+        if event.quality is not None:
+            at = f"{event.stage}, step {event.step:,} of {event.steps:,}"
+            show.say(f"{at}: loss {event.loss:.3g}, {100 * event.quality:.1f} on held-back documents")
+
+    return tell
 
 
 def _check_free(model: Path, run: Run) -> None:
@@ -108,12 +158,15 @@ def _check_free(model: Path, run: Run) -> None:
         raise leftover(run.work)
 
 
-def _is_finished(model: Path, recipe: Recipe, data: Dataset, run: Run, keep_work: bool) -> bool:
+def _identity(data: Dataset, recipe: Recipe, held_out: Dataset | None) -> dict[str, Any]:
+    return identity(recipe, problem_of(data, recipe, held_out).data_key)
+
+
+def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep_work: bool) -> bool:
     """Whether the model is there already. Another model there is an error, unless a run to replace it was begun."""
     assert run.work is not None
     if not store.exists(model):
         return False
-    now = identity(recipe, prepare(data).data_key)
     try:
         there = load(model)
     except ModelFileError:

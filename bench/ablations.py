@@ -1,0 +1,208 @@
+"""The tables of the XR-Transformer paper's ablations on a real set, and xr-transformer beside the linear recipes.
+
+    LABELWOOD_DATA=… python bench/ablations.py --data quickstart-debtags --tables methods bootstrap --seeds 0 1 2
+
+Runs share a workspace, so rows that differ only in what follows a fine-tuning do it once. Every result is kept by
+settings, data and version in bench/cache/ablations; a table is printed as soon as its rows are there. Differences to
+the first row of a table come with a paired-bootstrap interval over documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import labelwood as lw
+from labelwood.bootstrap import RowScores, compare
+from labelwood.data import Dataset, align_labels, read
+from labelwood.metrics import MetricsConfig, by_row
+from labelwood.progress import Silent
+from labelwood.recipes import resolve
+from labelwood.run import Run
+from labelwood.train import train
+from prepare import locate
+
+HERE = Path(__file__).resolve().parent
+KS = (1, 3, 5)
+XRT = "xr-transformer"
+Rows = dict[str, tuple[str, dict[str, Any]]]
+
+
+def single(clusters: int | None) -> dict[str, Any]:
+    """Fine-tuning on one level: so many clusters, or the labels themselves."""
+    tree = {"coarse.kind": "flat"} if clusters is None else {"coarse.levels": (clusters,)}
+    return {**tree, "finetune.levels": 1, "finetune.epochs": 4}
+
+
+NO_WORDS = {"encoder.features": "embedding"}
+TABLES: dict[str, tuple[str, Rows]] = {
+    "methods": (
+        "xr-transformer beside linear recipes",
+        {
+            "xr-linear": ("xr-linear", {}), "dismec": ("dismec", {}), "bonsai": ("bonsai", {}),
+            "xr-transformer": (XRT, {}),
+        },
+    ),
+    "bootstrap": (
+        "First weights of a head (eq. 11)",
+        {name: (XRT, {"finetune.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")},
+    ),
+    "costs": (
+        "Cost-sensitive weights",
+        {
+            "none": (XRT, {"finetune.relevance": "off", "linear.relevance": "off"}),
+            "in fine-tuning, l1 (the paper's)": (XRT, {"finetune.relevance": "l1", "linear.relevance": "off"}),
+            "in fine-tuning, counts (the code's)": (XRT, {"finetune.relevance": "counts", "linear.relevance": "off"}),
+            "in the classifiers": (XRT, {"finetune.relevance": "off", "linear.relevance": "induce"}),
+            "in both": (XRT, {"finetune.relevance": "l1", "linear.relevance": "induce"}),
+        },
+    ),
+    "shortlist": (
+        "Where candidates come from (eq. 8)",
+        {name: (XRT, {"finetune.source": name}) for name in ("union", "teacher", "predicted")},
+    ),
+    "resolution": (
+        "Several resolutions, or one (Figure 2)",
+        {
+            "multi-resolution": (XRT, {}),
+            **{f"single, {k} clusters": (XRT, single(k)) for k in (8, 32, 128)},
+            "single, all labels": (XRT, single(None)),
+            "multi-resolution, no tf-idf": (XRT, NO_WORDS),
+            **{f"single, {k} clusters, no tf-idf": (XRT, {**single(k), **NO_WORDS}) for k in (8, 32, 128)},
+            "single, all labels, no tf-idf": (XRT, {**single(None), **NO_WORDS}),
+        },
+    ),
+    "tree": (
+        "The tree of the classifiers",
+        {"refined": (XRT, {}), "preliminary": (XRT, {"finetune.refine": False})},
+    ),
+    "features": (
+        "What the classifiers read",
+        {
+            "fine-tuned and tf-idf": (XRT, {}),
+            "fine-tuned alone": (XRT, NO_WORDS),
+            "frozen and tf-idf": (XRT, {"finetune.on": False}),
+            "frozen alone": (XRT, {"finetune.on": False, **NO_WORDS}),
+            "tf-idf alone": (XRT, {"encoder.model": "none"}),
+        },
+    ),
+    "tokens": (
+        "Tokens that are read",
+        {f"{n} tokens": (XRT, {"encoder.max_tokens": n}) for n in (128, 32, 64, 256)},
+    ),
+    "runtime": (
+        "What computes embeddings at prediction",
+        {name: (XRT, {"encoder.runtime": name}) for name in ("torch", "onnx", "onnx-int8")},
+    ),
+}  # fmt: skip
+
+
+class Lab:
+    """One data set with its results."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.name, train_file, held_file = locate(options.data)
+        self.train, self.held = self._cut(read(train_file), options.docs), self._cut(read(held_file), options.held)
+        self.folder = options.cache / f"{self.name}-{len(self.train)}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    @staticmethod
+    def _cut(data: Dataset, most: int) -> Dataset:
+        return data.take(np.arange(min(most, len(data)))) if most else data
+
+    def cell(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+        """Metrics, times and losses of one run; from the cache where it ran before."""
+        common = self.options.set if method == XRT else {}
+        settings = {**common, **settings}
+        what = json.dumps([method, settings, seed, len(self.held), _version()], sort_keys=True)
+        file = self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+        if not file.exists():
+            self._run(method, settings, seed, file)
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return {**found, "rows": np.load(file.with_suffix(".npz"))}
+
+    def _run(self, method: str, settings: dict[str, Any], seed: int, file: Path) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {method} {settings} seed {seed}", flush=True)
+        losses: list[tuple[str, int, float, float | None]] = []
+        progress, start = Silent(), time.perf_counter()
+        recipe = resolve(method, settings=settings, seed=seed)
+        run = Run(
+            self.options.threads, progress, self.folder / "work", shared=True,
+            tell=lambda e: losses.append((e.stage, e.step, e.loss, e.quality)),
+        )  # fmt: skip
+        model = train(self.train, recipe, run)
+        spent = time.perf_counter() - start
+        ids = {name: i for i, name in enumerate(model.labels)}
+        truth = align_labels(self.held, ids)
+        start = time.perf_counter()
+        found = model.predict_data(self.held, k=max(KS), threads=self.options.threads)[0]
+        speed = len(self.held) / (time.perf_counter() - start)
+        config = MetricsConfig(ks=KS, bootstrap=0, unseen="drop")
+        rows = by_row(found, truth, model.counts, model.rows, config)
+        values = {name: 100 * row.top.sum() / row.bottom.sum() for name, row in rows.items()}
+        np.savez(
+            file.with_suffix(".npz"), **{f"{n}.{p}": getattr(r, p) for n, r in rows.items() for p in ("top", "bottom")}
+        )
+        kept = {"method": method, "settings": settings, "seed": seed, **values, "seconds": spent, "docs/s": speed}
+        kept |= {"timings": progress.timings, "losses": losses}
+        file.write_text(json.dumps(kept), encoding="utf-8")
+
+    def table(self, name: str) -> str:
+        title, rows = TABLES[name]
+        cells = {row: [self.cell(*what, seed) for seed in self.options.seeds] for row, what in rows.items()}
+        first = next(iter(cells.values()))
+        lines = [f"### {title}", "", "| | P@1 | P@3 | P@5 | PSP@1 | PSP@5 | ΔP@1 | ΔP@5 | s |", "|---" * 9 + "|"]
+        for row, found in cells.items():
+            means = [f"{np.mean([f[m] for f in found]):.2f}" for m in ("P@1", "P@3", "P@5", "PSP@1", "PSP@5")]
+            gains = ["", ""] if found is first else [_gain(first, found, metric) for metric in ("P@1", "P@5")]
+            seconds = np.mean([f["seconds"] for f in found])
+            lines.append(f"| {row} | " + " | ".join([*means, *gains, f"{seconds:.0f}"]) + " |")
+        return "\n".join(lines)
+
+
+def _gain(first: list[dict[str, Any]], other: list[dict[str, Any]], metric: str) -> str:
+    """The difference with its paired interval: a document counts with all its seeds."""
+    a, b = (
+        RowScores(*(sum(f["rows"][f"{metric}.{part}"] for f in found) for part in ("top", "bottom")))
+        for found in (first, other)
+    )
+    gain = compare(b, a)
+    return f"{gain.difference:+.2f} ({gain.low:+.1f} … {gain.high:+.1f})"
+
+
+def _version() -> str:
+    files = sorted(Path(lw.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="quickstart-debtags")
+    parser.add_argument("--tables", nargs="+", choices=sorted(TABLES), default=list(TABLES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--docs", type=int, default=0, help="only the first so many documents; 0: all")
+    parser.add_argument("--held", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--set", nargs="*", default=[], help="settings of every xr-transformer row")
+    parser.add_argument("--cache", type=Path, default=HERE / "cache" / "ablations")
+    parser.add_argument("--out", type=Path, help="also append the tables to this file")
+    options = parser.parse_args()
+    options.set = dict(pair.split("=", 1) for pair in options.set)
+    lab = Lab(options)
+    for name in options.tables:
+        text = lab.table(name)
+        print(f"\n{text}\n", flush=True)
+        if options.out is not None:
+            with options.out.open("a", encoding="utf-8") as stream:
+                stream.write(f"{text}\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Settings of the neural parts. Nothing here imports torch: recipes are made, read and printed without it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .. import limits
+from ..config import PerLevel, setting
+from ..errors import ConfigError
+
+POOLINGS = ("mean", "cls", "pooler")
+RUNTIMES = ("torch", "onnx", "onnx-int8")
+LOSSES = ("squared-hinge", "hinge", "bce")
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """Text to an embedding."""
+
+    model: str = setting(
+        "none",
+        "the pretrained encoder: a folder, a hub id, `minilm` (LABELWOOD_ENCODER, else the installed package, else the "
+        "hub), or none",
+    )
+    max_tokens: int = setting(128, "tokens of a text that are read, with the special ones", low=3, high=8192)
+    pooling: str = setting(
+        "mean",
+        "what stands for a text: the mean of its tokens, its first token (cls), or the pretrained pooler on top of it "
+        "(pooler; where an encoder has none, cls)",
+        choices=POOLINGS,
+    )
+    layer: int = setting(-1, "the layer that is read: -1 is the last, 0 the embeddings", low=-1, high=1000)
+    features: str = setting(
+        "both", "what the classifiers read: words and embedding (both), or the embedding alone",
+        choices=("both", "embedding"),
+    )  # fmt: skip
+    scale: float = setting(1.0, "length of the embedding beside tf-idf's 1", above=0, high=1e3)
+    engine: str = setting(
+        "auto",
+        "auto: our own BERT where the encoder is one, else transformers",
+        choices=("auto", "lean", "transformers"),
+    )
+    runtime: str = setting(
+        "torch",
+        "what computes embeddings once training is over, for the classifiers and at prediction; the model folder then "
+        "holds that form alone",
+        choices=RUNTIMES,
+    )
+
+    @property
+    def on(self) -> bool:
+        return self.model != "none"
+
+    def network(self) -> dict[str, object]:
+        """What a fine-tuning depends on: the rest says how its result is used."""
+        names = ("model", "max_tokens", "pooling", "layer", "engine")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneConfig:
+    """Fine-tuning the encoder on the levels of a label tree. A list of values has one for each fine-tuned level."""
+
+    on: bool = setting(False, "fine-tune the encoder; false leaves it as it was pretrained")
+    levels: int | None = setting(None, "fine-tune only so many levels, the coarsest first; none: all", low=1)
+    max_clusters: int = setting(32768, "levels with more clusters are not fine-tuned", low=1)
+    refine: bool = setting(True, "cluster the labels anew by the fine-tuned features; false keeps the first tree")
+    epochs: PerLevel[float] = setting(2.0, "passes over the documents at each level", above=0, high=10_000)
+    steps: PerLevel[int] | None = setting(None, "steps at each level, instead of epochs", low=0)
+    batch: int = setting(32, "documents of a step", low=1, high=65536)
+    shard_tokens: int = setting(16384, "tokens that go through the encoder at once; a step adds up its shards", low=1)
+    loss: PerLevel[str] = setting("squared-hinge", "loss of a candidate", choices=LOSSES)
+    relevance: str = setting(
+        "l1",
+        "weights of positives: labels of the cluster over those of the document (l1, the paper's eq. 6), the bare "
+        "count (counts, as the reference code), or 1 (off)",
+        choices=("l1", "counts", "off"),
+    )
+    alpha: PerLevel[float] = setting(1.0, "weight of negatives, the paper's α", above=0, high=1e6)
+    head_decay: float = setting(0.0, "the paper's λ: weight of |W|² in the loss", low=0)
+    source: PerLevel[str] = setting(
+        "union",
+        "candidates below the parents of true labels (teacher), predicted parents (predicted), or both (union)",
+        choices=("teacher", "predicted", "union"),
+    )
+    matcher: str = setting(
+        "concat",
+        "who predicts parents: a linear model on words and embedding (concat), the fine-tuned head (transformer), or "
+        "the mean of both (average)",
+        choices=("concat", "transformer", "average"),
+    )
+    width: PerLevel[int] = setting(10, "predicted parents per document", low=1)
+    bootstrap: PerLevel[str] = setting(
+        "weighted-linear",
+        "first weights of a head below the first level: a linear solve on the embeddings so far, with or without "
+        "relevances (eq. 11), the parent's row (inherit), or N(0, 0.02²) (none)",
+        choices=("weighted-linear", "linear", "inherit", "none"),
+    )
+    bootstrap_c: float = setting(100.0, "1/λ of that solve", low=1e-6, high=1e6)
+    lr: PerLevel[float] = setting(1e-4, "highest learning rate of the encoder", above=0, high=10)
+    head_lr: PerLevel[float] = setting(1e-3, "highest learning rate of the head", above=0, high=10)
+    head_moments: str = setting(
+        "full",
+        "Adam's state of the head: both moments of every weight (full), or a second moment for each row (row)",
+        choices=("full", "row"),
+    )
+    mixed: bool = setting(True, "bfloat16 where the device is CUDA; a CPU is slower with it")
+    warmup: PerLevel[float] = setting(0.1, "share of the steps in which rates rise", low=0, high=1)
+    weight_decay: float = setting(0.0, "AdamW's decay of the encoder's matrices", low=0, high=10)
+    clip: float | None = setting(1.0, "longest gradient, of encoder and head each; none: any", above=0)
+    dropout: float = setting(0.1, "share of hidden values dropped in training", low=0, high=0.95)
+    attention_dropout: float = setting(
+        0.0, "share of attention weights dropped (slow: no fused kernel)", low=0, high=0.95
+    )
+    head_dropout: float = setting(0.1, "share of the embedding's values dropped before the head", low=0, high=0.95)
+    frozen_layers: int = setting(
+        -1, "layers from the bottom that stay as they are, with the word vectors; -1: none, not even those", low=-1
+    )
+    valid: float = setting(
+        0.05, "documents held back to choose checkpoints: a share if below 1, else a number; 0: none", low=0
+    )
+    valid_most: int = setting(2000, "documents held back at most", low=1)
+    checks: PerLevel[int] = setting(2, "times a level is measured on them; the best goes on", low=1, high=1000)
+    check_k: int = setting(5, "they are measured by the mean of P@1 … P@k", low=1, high=limits.MAX_K)
+
+    def __post_init__(self) -> None:
+        if self.valid >= 1 and not float(self.valid).is_integer():
+            raise ConfigError(f"finetune.valid must be a share below 1 or a whole number, but is {self.valid}.")

@@ -1,0 +1,109 @@
+"""The encoder inside a model: texts to embeddings (n, d), by torch or by ONNX Runtime. Neither is imported before use.
+
+Embeddings are rounded to float16 wherever they are made, so that what a classifier was trained on is what it meets at
+prediction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import to_dict
+from ..digests import digest_plain, digest_tensors
+from ..errors import ModelFileError
+from ..progress import Tick
+from .config import EncoderConfig
+from .tokens import Documents, Tokeniser, Tokens
+
+Tensors = Mapping[str, NDArray[Any]]
+ABOUT = {"config", "engine", "pooler"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Embedder:
+    """An encoder as a model keeps it. It never changes, and threads may share it."""
+
+    config: EncoderConfig
+    about: dict[str, Any]  # what the network is: `encoder.describe`
+    state: Tensors  # its weights, or its ONNX graph
+    tokeniser: Tokeniser
+
+    def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:
+        return self.tokeniser(texts, progress)
+
+    def embed(self, tokens: Tokens, threads: int, progress: Tick | None = None) -> NDArray[np.float16]:
+        """(n, d) of tokenised texts."""
+        if self.config.runtime != "torch":
+            return half(self._session.embed(tokens, threads, progress))
+        from . import encoder
+
+        net = self._network
+        with encoder.threads(threads, net, float(tokens.offsets[-1])):
+            found = net.embed(tokens, net.reading(self.config), progress=progress)
+        return half(found)
+
+    def exported(self) -> Embedder:
+        """The same encoder as the graph that the recipe asks for, in place of its weights."""
+        from . import onnx
+
+        shape = onnx.Shape.of(self.about, self.config.layer, self.config.pooling)
+        graph = onnx.export(shape, self.state, int8=self.config.runtime == "onnx-int8")
+        return dataclasses.replace(self, state={"graph": np.frombuffer(graph, np.uint8)})
+
+    @cached_property
+    def _network(self) -> Any:
+        from . import encoder
+
+        return encoder.rebuild(self.about, self.state)
+
+    @cached_property
+    def _session(self) -> Any:
+        from . import onnx
+
+        return onnx.Session(self.state["graph"].tobytes())
+
+    @cached_property
+    def digest(self) -> str:
+        """Names what it computes: embedders with the same one give the same embeddings."""
+        spec = np.frombuffer(self.tokeniser.spec, np.uint8)
+        tensors = digest_tensors({**self.state, "tokeniser.spec": spec})
+        return digest_plain([to_dict(self.config), self.about, tensors])
+
+    def parts(self) -> dict[str, Tensors]:
+        """What the model folder stores."""
+        return {"encoder": self.state, "tokeniser": {"spec": np.frombuffer(self.tokeniser.spec, np.uint8)}}
+
+    @staticmethod
+    def from_parts(config: EncoderConfig, about: object, parts: Mapping[str, Tensors]) -> Embedder:
+        """The checked inverse of `parts`; weights are checked against the network when it is built."""
+        if not isinstance(about, dict) or set(about) != ABOUT or not isinstance(about["config"], dict):
+            raise ModelFileError(f"the manifest's 'encoder' must have exactly {', '.join(sorted(ABOUT))}.")
+        if about["engine"] not in {"lean", "transformers"} or not isinstance(about["pooler"], bool):
+            raise ModelFileError("the manifest's 'encoder' names an engine that this release does not know.")
+        graph = parts["encoder"].get("graph")
+        if config.runtime != "torch" and (graph is None or graph.dtype != np.uint8 or len(parts["encoder"]) != 1):
+            raise ModelFileError("the model's encoder must be an ONNX graph and nothing else.")
+        spec = parts["tokeniser"].get("spec")
+        if spec is None or spec.dtype != np.uint8 or spec.ndim != 1 or len(parts["tokeniser"]) != 1:
+            raise ModelFileError("the tokeniser's part must hold its bytes and nothing else.")
+        return Embedder(config, about, parts["encoder"], Tokeniser(spec.tobytes(), config.max_tokens))
+
+
+def half(embedding: NDArray[np.float32]) -> NDArray[np.float16]:
+    """float16, without infinities."""
+    most = np.finfo(np.float16).max
+    return np.clip(embedding, -most, most).astype(np.float16)
+
+
+def unit(embedding: NDArray[np.float16], scale: float = 1.0) -> NDArray[np.float32]:
+    """Rows of length `scale`; a row of zeros stays."""
+    rows = embedding.astype(np.float32)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows * np.float32(scale), norms, out=rows, where=norms > 0)
+    return rows

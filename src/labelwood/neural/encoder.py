@@ -1,0 +1,236 @@
+"""Encoders: packed tokens in, one vector for each document and each reading out.
+
+A reading says which layers and how: the mean over a document's tokens, its first token, or the pretrained pooler on
+top of that. Two engines give the same numbers: our own BERT without padding (lean.py) and the models of transformers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..errors import ConfigError, ModelFileError
+from ..progress import Tick
+from . import lean
+from .config import EncoderConfig
+from .lean import Packed
+from .pretrained import Source
+from .tokens import Tokens, by_length
+
+LAST_TOKEN = {"xlnet"}  # their summary token ends the text
+WORTH = 5e7  # floating-point operations: half a millisecond of one core
+INFERENCE_TOKENS = 4096  # that go through at once: more do not fit the cache, fewer do not fill the matrices
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how."""
+
+    layers: tuple[int, ...]
+    pooling: str
+
+
+class Encoder(nn.Module):
+    """A pretrained network behind one door."""
+
+    def __init__(self, net: nn.Module, config: Mapping[str, Any], engine: str, pooler: bool) -> None:
+        super().__init__()
+        self.net = net
+        self.config = dict(config)
+        self.engine = engine
+        self.has_pooler = pooler
+
+    @property
+    def depth(self) -> int:
+        return int(_size(self.config, "num_hidden_layers", "n_layers", "n_layer"))
+
+    @property
+    def width(self) -> int:
+        return int(_size(self.config, "hidden_size", "dim", "d_model"))
+
+    @cached_property
+    def weight_count(self) -> int:
+        """Weights that every token is multiplied by: all matrices but the tables of vectors."""
+        tables = {id(m.weight) for m in self.net.modules() if isinstance(m, nn.Embedding)}
+        return sum(p.numel() for p in self.net.parameters() if p.ndim == 2 and id(p) not in tables)
+
+    def reading(self, config: EncoderConfig) -> Reading:
+        """What the recipe reads: one layer, one way."""
+        layer = self.depth if config.layer < 0 else config.layer
+        if layer > self.depth:
+            raise ConfigError(f"encoder.layer is {config.layer}, but this encoder has {self.depth} layers.")
+        return Reading((layer,), config.pooling)
+
+    def forward(self, batch: Packed, readings: Sequence[Reading]) -> list[Tensor]:
+        """(n, d · layers) for each reading."""
+        wanted = {layer for reading in readings for layer in reading.layers}
+        hidden = self._hidden(batch, wanted)
+        return [torch.cat([self._pool(hidden[t], batch, r.pooling) for t in r.layers], 1) for r in readings]
+
+    def _hidden(self, batch: Packed, wanted: set[int]) -> dict[int, Tensor]:
+        if isinstance(self.net, lean.LeanBert):
+            return self.net(batch, wanted)  # type: ignore[no-any-return]
+        n, longest = len(batch.lengths), int(batch.lengths.max())
+        cells = batch.row * longest + batch.places
+        ids = batch.ids.new_full((n * longest,), int(self.config.get("pad_token_id") or 0))
+        mask = batch.ids.new_zeros(n * longest)
+        ids[cells], mask[cells] = batch.ids, 1
+        out = self.net(input_ids=ids.view(n, -1), attention_mask=mask.view(n, -1), output_hidden_states=True)
+        return {t: out.hidden_states[t].reshape(n * longest, -1)[cells] for t in wanted}
+
+    def _pool(self, hidden: Tensor, batch: Packed, pooling: str) -> Tensor:
+        if pooling == "mean":
+            return batch.mean(hidden)
+        at = batch.lengths.cumsum(0) - 1 if self.config["model_type"] in LAST_TOKEN else batch.firsts
+        first = hidden[at]
+        if pooling == "cls" or not self.has_pooler:
+            return first
+        if isinstance(self.net, lean.LeanBert):
+            return self.net.pooled(first)
+        return self.net.pooler(first[:, None])  # type: ignore[operator,no-any-return]
+
+    def drop(self, hidden: float, attention: float) -> None:
+        """Set the shares that training drops."""
+        if isinstance(self.net, lean.LeanBert):
+            self.net.dropout, self.net.attention_dropout = hidden, attention
+            return
+        for name, module in self.net.named_modules():
+            if isinstance(module, nn.Dropout):
+                module.p = attention if "attention.self" in name or "attention.dropout" in name else hidden
+
+    def freeze(self, layers: int) -> None:
+        """Leave the word vectors and so many layers as they are; -1 frees all."""
+        for name, weight in self.net.named_parameters():
+            number = next((int(part) for part in name.split(".") if part.isdigit()), None)
+            inside = number is not None and any(key in name for key in ("layers.", "layer.", "blocks."))
+            upper = (inside and number is not None and number >= layers) or name.startswith("pooler")
+            weight.requires_grad_(layers < 0 or upper)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All weights."""
+        return {name: value.detach().cpu().numpy() for name, value in self.net.state_dict().items()}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Weights as `state` gave them; ModelFileError if they do not fit."""
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        try:
+            self.net.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ModelFileError(f"the encoder's weights do not fit its config: {error}") from error
+
+    def embed(
+        self, tokens: Tokens, reading: Reading, budget: int = INFERENCE_TOKENS, progress: Tick | None = None
+    ) -> NDArray[np.float32]:
+        """(documents, d), in the order of the documents; batches hold texts of one length."""
+        width = self.width * len(reading.layers)
+        out = np.zeros((len(tokens), width), np.float32)
+        device, done = next(self.parameters()).device, 0
+        self.eval()
+        with torch.inference_mode():
+            for rows in by_length(tokens, budget):
+                out[rows] = self(packed(tokens, rows, device), [reading])[0].cpu().numpy()
+                done += len(rows)
+                if progress is not None:
+                    progress(done, len(tokens))
+        return out
+
+
+def packed(tokens: Tokens, rows: NDArray[np.integer[Any]], device: torch.device | str = "cpu") -> Packed:
+    """Some documents as a batch."""
+    part = tokens.take(rows)
+    ids = torch.from_numpy(part.ids.astype(np.int64)).to(device)
+    return Packed.of(ids, torch.from_numpy(part.lengths).to(device))
+
+
+def load(source: Source, config: EncoderConfig) -> Encoder:
+    """A pretrained encoder, ready to be read or trained."""
+    engine = _engine(source.config, config.engine)
+    longest = source.config.get("max_position_embeddings")
+    if isinstance(longest, int) and 0 < longest < config.max_tokens:
+        raise ConfigError(f"encoder.max_tokens is {config.max_tokens}, but this encoder reads at most {longest}.")
+    if engine == "lean":
+        from safetensors.torch import load_file
+
+        weights: dict[str, Tensor] = {}
+        try:
+            for path in source.weight_files:
+                weights |= load_file(path)
+            net, pooler = lean.from_checkpoint(source.config, weights)
+        except Exception as error:  # of safetensors, torch, or a name that is missing
+            raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
+        return Encoder(net, source.config, engine, pooler)
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(
+            source.folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=torch.float32
+        )
+    except Exception as error:  # a folder that is not what it says fails in many ways
+        raise ConfigError(f"the encoder {source.folder} cannot be opened: {error}") from error
+    return Encoder(model, model.config.to_dict(), engine, _pooler(model))
+
+
+def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Encoder:
+    """The inverse of `describe` and `state`: an encoder from a model folder."""
+    config = about["config"]
+    if about["engine"] == "lean":
+        if not lean.supports(config):
+            raise ModelFileError("the model's encoder is not a BERT that this release knows.")
+        with torch.device("meta"):
+            net: nn.Module = lean.LeanBert(config)
+        net.to_empty(device="cpu")
+    else:
+        from transformers import AutoConfig, AutoModel
+
+        kind = {key: value for key, value in config.items() if key not in {"model_type", "auto_map"}}
+        net = cast(Any, AutoModel).from_config(
+            AutoConfig.for_model(config["model_type"], **kind), trust_remote_code=False
+        )
+    encoder = Encoder(net, config, about["engine"], about["pooler"])
+    encoder.load(state)
+    return encoder
+
+
+def describe(encoder: Encoder) -> dict[str, Any]:
+    """What a model folder must know to build the encoder again, as plain data."""
+    config = json.loads(json.dumps(encoder.config, default=str))
+    config.pop("auto_map", None)
+    return {"config": config, "engine": encoder.engine, "pooler": encoder.has_pooler}
+
+
+def _engine(config: Mapping[str, Any], asked: str) -> str:
+    fits = lean.supports(config)
+    if asked == "lean" and not fits:
+        raise ConfigError(f"encoder.engine = 'lean' is for BERT, but this is {config.get('model_type')!r}; use auto.")
+    return "lean" if fits and asked != "transformers" else "transformers"
+
+
+def _pooler(model: Any) -> bool:
+    return getattr(model, "pooler", None) is not None
+
+
+def _size(config: Mapping[str, Any], *names: str) -> int:
+    for name in names:
+        if isinstance(config.get(name), int):
+            return int(config[name])
+    raise ConfigError(f"the encoder's config says none of {', '.join(names)}.")
+
+
+@contextmanager
+def threads(count: int, encoder: Encoder, tokens: float) -> Iterator[None]:
+    """Torch at so many threads as long as this lasts; at one, if a batch of so many tokens is not worth waking more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count if 2 * encoder.weight_count * tokens >= WORTH else 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,194 @@
+"""A level's head: one vector and one bias for each tree node, scored only on the candidates of a batch.
+
+The children of a parent are neighbours, so a shortlist of parents is a list of ranges. A batch gathers the rows of all
+its candidates once, (U, d), and multiplies; what a document may not choose from is masked. Gradients exist for those
+rows alone, and the optimiser's state for rows that were ever among them: nothing of it is as large as the head.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..sparse import Csr, pointers
+from .config import LOSSES
+
+BETAS, EPS = (0.9, 0.999), 1e-8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidates:
+    """What the documents of a batch choose from: nodes (U,), and which of them each document may (n, U)."""
+
+    nodes: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+
+    @staticmethod
+    def below(m: Csr, child_ptr: NDArray[np.int64]) -> Candidates:
+        """All children of the parents in each row of M (n, parents)."""
+        parents, inverse = np.unique(m.indices, return_inverse=True)
+        begin, end = child_ptr[parents], child_ptr[parents + 1]
+        nodes = _ranges(begin, end)
+        chosen = np.zeros((m.rows, len(parents)), np.bool_)
+        chosen[m.row_of(), inverse] = True
+        return Candidates(nodes, np.repeat(chosen, end - begin, axis=1))
+
+    def targets(self, y: Csr) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """(n, U) which candidates are true by Y (n, K), and the value that Y gives them."""
+        at = np.searchsorted(self.nodes, y.indices)
+        at[at == len(self.nodes)] = 0
+        known = self.nodes[at] == y.indices
+        rows, at = y.row_of()[known], at[known]
+        true, value = np.zeros(self.mask.shape, np.bool_), np.zeros(self.mask.shape, np.float32)
+        true[rows, at], value[rows, at] = True, y.data[known]
+        return true & self.mask, value
+
+
+class Head:
+    """W and b as one table (K, d + 1), and Adam's moments for the rows that a step has ever touched."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, moments: str = "full") -> None:
+        self.table = torch.cat([weight, bias[:, None]], 1)
+        self.moments = Moments(len(self.table), self.table.shape[1], moments, self.table.device)
+
+    @staticmethod
+    def random(nodes: int, width: int, generator: torch.Generator, device: torch.device | str = "cpu") -> Head:
+        """N(0, 0.02²), biases 0."""
+        weight = torch.empty(nodes, width).normal_(0, 0.02, generator=generator)
+        return Head(weight.to(device), torch.zeros(nodes, device=device))
+
+    @property
+    def nodes(self) -> int:
+        return len(self.table)
+
+    @property
+    def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """W (K, d) and b (K,)."""
+        table = self.table.cpu().numpy()
+        return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
+
+    def gather(self, nodes: NDArray[np.int64]) -> Rows:
+        """The rows of some nodes, ready for gradients."""
+        at = torch.from_numpy(nodes).to(self.table.device)
+        return Rows(at, self.table[at].requires_grad_())
+
+    def update(self, rows: Rows, lr: float, decay: float, clip: float | None) -> None:
+        """One Adam step on those rows, each with the bias correction of its own steps."""
+        table = rows.table.detach()
+        grad = torch.zeros_like(table) if rows.table.grad is None else rows.table.grad
+        if decay:
+            grad = grad + 2 * decay * torch.cat([table[:, :-1], torch.zeros_like(table[:, -1:])], 1)
+        if clip is not None:
+            grad = grad * torch.clamp(clip / (grad.norm() + 1e-6), max=1.0)
+        self.table[rows.at] = table - lr * self.moments.direction(rows.at, grad)
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """Everything, for a checkpoint."""
+        return {"table": self.table.cpu().numpy(), **self.moments.tensors()}
+
+    def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """The inverse of `tensors`."""
+        self.use(tensors["table"])
+        self.moments.load(tensors)
+
+    def use(self, table: NDArray[np.float32]) -> None:
+        """Take over weights; the moments stay."""
+        self.table.copy_(torch.from_numpy(np.array(table)))
+
+
+class Moments:
+    """Adam's state by row, in a pool that grows with the rows ever touched.
+
+    full: both moments of every weight; row: no first moment, and one second moment for a whole row (its mean square).
+    """
+
+    def __init__(self, nodes: int, width: int, kind: str, device: torch.device) -> None:
+        self.kind, self.width = kind, width
+        self.slots = torch.full((nodes,), -1, dtype=torch.int64, device=device)  # (K,) place in the pool
+        self.used = 0
+        self.first = torch.zeros(0, width if kind == "full" else 0, device=device)
+        self.second = torch.zeros(0, width if kind == "full" else 1, device=device)
+        self.steps = torch.zeros(0, 1, device=device)
+
+    def direction(self, at: Tensor, grad: Tensor) -> Tensor:
+        """Take the gradients (U, d + 1) of some rows in, and say where they go, at rate 1."""
+        place = self._places(at)
+        steps = self.steps[place] + 1
+        square = grad.square() if self.kind == "full" else grad.square().mean(1, keepdim=True)
+        second = self.second[place] * BETAS[1] + square * (1 - BETAS[1])
+        self.steps[place], self.second[place] = steps, second
+        top = grad
+        if self.kind == "full":
+            first = self.first[place] * BETAS[0] + grad * (1 - BETAS[0])
+            self.first[place] = first
+            top = first / (1 - BETAS[0] ** steps)
+        return top / ((second / (1 - BETAS[1] ** steps)).sqrt() + EPS)
+
+    def _places(self, at: Tensor) -> Tensor:
+        """Where those rows are in the pool; who is new gets a place."""
+        new = at[self.slots[at] < 0]
+        if len(new):
+            self.slots[new] = torch.arange(self.used, self.used + len(new), device=at.device)
+            self.used += len(new)
+            if self.used > len(self.steps):
+                size = min(len(self.slots), max(self.used, 3 * len(self.steps) // 2))
+                for name in ("first", "second", "steps"):
+                    old = getattr(self, name)
+                    grown = torch.zeros(size, old.shape[1], device=old.device)
+                    grown[: len(old)] = old
+                    setattr(self, name, grown)
+        return self.slots[at]
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        return {
+            "slots": self.slots.cpu().numpy(),
+            **{name: getattr(self, name)[: self.used].cpu().numpy() for name in ("first", "second", "steps")},
+        }
+
+    def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        self.slots.copy_(torch.from_numpy(np.array(tensors["slots"])))
+        self.used = len(tensors["steps"])
+        for name in ("first", "second", "steps"):
+            setattr(self, name, torch.from_numpy(np.array(tensors[name])).to(self.slots.device))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a head on the tape."""
+
+    at: Tensor  # (U,)
+    table: Tensor  # (U, d + 1)
+
+    def __call__(self, embedding: Tensor) -> Tensor:
+        """(n, U) logits."""
+        return F.linear(embedding, self.table[:, :-1], self.table[:, -1])
+
+
+def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:
+    """(n, U) losses of single candidates."""
+    if kind == "bce":
+        return F.binary_cross_entropy_with_logits(logits, true.to(logits.dtype), reduction="none")
+    assert kind in LOSSES
+    short = F.relu(1 - torch.where(true, logits, -logits))
+    return short.square() if kind == "squared-hinge" else short
+
+
+def batch_loss(kind: str, logits: Tensor, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Sum over documents of their mean weighted loss; batch = (mask, true, weight), each (n, U)."""
+    mask, true, weight = batch
+    each = loss_of(kind, logits, true) * weight * mask
+    return (each.sum(1) / mask.sum(1).clamp(min=1)).sum()
+
+
+def _ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begin[0] … end[0]-1, begin[1] … end[1]-1, …"""
+    widths = end - begin
+    ptr = pointers(widths)
+    return np.repeat(begin - ptr[:-1], widths) + np.arange(ptr[-1])

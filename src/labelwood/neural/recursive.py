@@ -1,0 +1,392 @@
+"""XR-Transformer's recursive fine-tuning (Algorithms 1 and 2): coarse to fine over a label tree.
+
+At every level: shortlist the candidates, start the head from a linear solve on the embeddings so far (eq. 11), then
+fine-tune encoder and head on the candidates alone (eq. 9), embed all documents, and let a linear model on words and
+embedding predict the parents for the next level (eq. 7).
+
+Each level is two stages of the workspace, its fine-tuning and its matching, so a run continues where it stopped; inside
+a fine-tuning, the trainer keeps a state every few minutes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import at
+from ..errors import ConfigError
+from ..labels import binary
+from ..linear import LinearConfig, LinearLevel, Place, relevance, train_level
+from ..metrics import hits
+from ..search import Search, SearchConfig, search
+from ..shortlist import all_rows, from_ids, union
+from ..sparse import Csr, Features
+from ..tree import Tree, up
+from .config import FinetuneConfig
+from .embedder import Embedder, half, unit
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from ..recipes import Recipe
+    from ..run import Run
+    from ..workspace import Workspace
+    from .encoder import Encoder
+    from .head import Head
+
+Tensors = dict[str, NDArray[Any]]
+MATCHER = SearchConfig(combiner="l3-hinge")
+BLOCK = 1024  # documents whose candidates are scored together
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuned:
+    """The encoder after a level, and the embeddings (n, d) of all documents by it."""
+
+    key: str
+    tensors: Tensors
+
+    @property
+    def embedding(self) -> NDArray[np.float16]:
+        return self.tensors["embedding"]
+
+    @property
+    def weights(self) -> Tensors:
+        return {name.removeprefix("encoder."): a for name, a in self.tensors.items() if name.startswith("encoder.")}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Matched:
+    """Predicted parents (n, width), -1 for none, with their log scores."""
+
+    key: str
+    nodes: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recursion:
+    """The fine-tuning of one run."""
+
+    recipe: Recipe
+    run: Run
+    space: Workspace
+    embedder: Embedder  # with the pretrained weights
+    tokens: Tokens
+    x: Features | None  # words
+    y: Csr
+    tree: Tree
+    keys: dict[str, str]  # digests of what all stages depend on: data, tokens, encoder, tree
+    given: int = 0  # so many documents at the end are the user's own held-out ones
+
+    @property
+    def config(self) -> FinetuneConfig:
+        return self.recipe.finetune
+
+    @cached_property
+    def levels(self) -> int:
+        """How many levels are fine-tuned."""
+        fitting = [t for t in range(self.tree.depth) if 1 < self.tree.size(t) <= self.config.max_clusters]
+        most = self.tree.depth if self.config.levels is None else self.config.levels
+        return min(len(fitting), most)
+
+    def train(self) -> Tuned | None:
+        """All levels; None if no level can be fine-tuned."""
+        tuned: Tuned | None = None
+        matched: Matched | None = None
+        for t in range(self.levels):
+            tuned = self._tune(t, tuned, matched)
+            if t + 1 < self.levels:
+                matched = self._match(t, tuned, matched)
+        return tuned
+
+    # --- one level --------------------------------------------------------------------------------
+
+    def _tune(self, t: int, above: Tuned | None, matched: Matched | None) -> Tuned:
+        inputs = {
+            **self.keys,
+            "level": t,
+            "encoder": self.recipe.encoder.network(),
+            "finetune": self.settings(t),
+            "above": None if above is None else above.key,
+            "matched": None if matched is None else matched.key,
+            "seed": self.recipe.seed,
+        }
+        name = f"tune-{t + 1}"
+        keeper = self.space.keeper(name, inputs)
+        stage = self.space.stage(name, inputs, partial(self._tuned, t, above, matched, keeper))
+        keeper.discard()
+        return Tuned(stage.key, stage.tensors)
+
+    def _tuned(self, t: int, above: Tuned | None, matched: Matched | None, keeper: Any) -> Tensors:
+        """Fine-tune one level and embed all documents with what came out."""
+        from . import encoder as encoders
+        from .trainer import Hooks, Task, Trainer
+
+        progress = self.run.progress
+        network = self._network(above)
+        reading = network.reading(self.recipe.encoder)
+        costs = self.targets(t)
+        m = self.shortlist(t, matched)
+        head = self.first_head(t, network.width, above, m, costs)
+        task = Task(
+            head=head, reading=reading, y=costs, m=m, child_ptr=self.tree.child_ptrs[t],
+            loss=self._at("loss", t), alpha=self._at("alpha", t), head_lr=self._at("head_lr", t),
+        )  # fmt: skip
+        rows, held = self.split
+        name = f"fine-tuning level {t + 1} of {self.levels}"
+        with encoders.threads(self.run.workers, network, self.config.batch * float(self.tokens.lengths.mean())):
+            measure = None
+            if len(held):
+                measure = partial(self._quality, network, head, t, held, matched)
+            with progress.stage(name, self.steps(t), "steps") as tick:
+                hooks = Hooks(name, tick, self.run.tell, keeper, self.run.keep_every)
+                Trainer(
+                    network, [task], self.tokens, rows, self.schedule(t), key=(self.recipe.seed, t),
+                    measure=measure, hooks=hooks,
+                ).run()  # fmt: skip
+            with progress.stage(f"embedding after level {t + 1}", len(self.tokens), "docs") as tick:
+                embedding = half(network.embed(self.tokens, reading, progress=tick))
+        found = {f"encoder.{key}": value for key, value in network.state().items()}
+        weight, bias = head.weights
+        return found | {"embedding": embedding, "head": weight, "bias": bias}
+
+    def _network(self, above: Tuned | None) -> Encoder:
+        from . import encoder as encoders
+
+        config = self.config
+        network = encoders.rebuild(self.embedder.about, self.embedder.state if above is None else above.weights)
+        network.to(self.run.device)
+        network.drop(config.dropout, config.attention_dropout)
+        if config.frozen_layers > network.depth:
+            raise ConfigError(
+                f"finetune.frozen_layers is {config.frozen_layers}, but the encoder has {network.depth} layers."
+            )
+        network.freeze(config.frozen_layers)
+        return network
+
+    def targets(self, t: int) -> Csr:
+        """Y_t (n, K_t) with the weights of positives (eq. 5-6)."""
+        counts = up(binary(self.y), self.tree, t)
+        kind = {"l1": "l1", "counts": "none", "off": "none"}[self.config.relevance]
+        mode = "off" if self.config.relevance == "off" else "induce"
+        return relevance(counts, LinearConfig(relevance=mode, relevance_norm=kind))
+
+    def shortlist(self, t: int, matched: Matched | None) -> Csr | None:
+        """M_t (n, K_{t-1}): the parents whose children are candidates (eq. 8); None at the first level: all."""
+        if t == 0 or matched is None:
+            return None
+        predicted, source = from_ids(matched.nodes, self.tree.size(t - 1)), self._at("source", t)
+        if source == "predicted":
+            return predicted
+        teacher = up(binary(self.y), self.tree, t - 1)
+        return teacher if source == "teacher" else union(teacher, predicted)
+
+    def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
+        """The head before its first step."""
+        import torch
+
+        kind, nodes = self._at("bootstrap", t), self.tree.size(t)
+        if above is None or m is None or kind == "none":
+            generator = torch.Generator().manual_seed(self.recipe.seed * 1000 + t)
+            weight = torch.empty(nodes, width).normal_(0, 0.02, generator=generator).numpy()
+            return self._head(weight, np.zeros(nodes, np.float32))
+        if kind == "inherit":
+            parents = self.tree.parents(t)
+            weight, bias = above.tensors["head"][parents], above.tensors["bias"][parents]
+        else:
+            weight, bias = self._solved(t, above, m, costs, weighted=kind == "weighted-linear")
+        return self._head(weight, bias)
+
+    def _head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
+        import torch
+
+        from .head import Head
+
+        w, b = (torch.from_numpy(np.ascontiguousarray(a)).to(self.run.device) for a in (weight, bias))
+        return Head(w, b, self.config.head_moments)
+
+    def _solved(
+        self, t: int, above: Tuned, m: Csr, costs: Csr, *, weighted: bool
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Eq. 11: linear classifiers on the embeddings so far, over the same candidates."""
+        c, alpha = self.config.bootstrap_c, self._at("alpha", t)
+        config = LinearConfig(cp=c, cn=c * (alpha if weighted else 1.0), threshold=0.0, weights="float32")
+        if not weighted:
+            costs = Csr(costs.indptr, costs.indices, np.ones(costs.nnz, np.float32), costs.cols)
+        x, m, costs = Features(dense=above.embedding.astype(np.float32)), self._trained(m), self._trained(costs)
+        with self.run.progress.stage(f"first weights of level {t + 1}", self.tree.size(t - 1), "blocks") as tick:
+            level = train_level(
+                x, costs, m, self.tree.child_ptrs[t], config, place=Place(t, self.tree.depth, self.recipe.seed),
+                threads=self.run.workers, progress=tick,
+            )  # fmt: skip
+        return dense_weights(level)
+
+    # --- matching ---------------------------------------------------------------------------------
+
+    def _match(self, t: int, tuned: Tuned, above: Matched | None) -> Matched:
+        inputs = {"tuned": tuned.key, "above": None if above is None else above.key, "matcher": self.config.matcher}
+        stage = self.space.stage(f"match-{t + 1}", inputs, partial(self._matched, t, tuned, above))
+        return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
+
+    def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
+        """The parents that are predicted for the next level, by whom the recipe says (eq. 7)."""
+        keep = min(self._at("width", t + 1), self.tree.size(t))
+        found = []
+        if self.config.matcher != "transformer":
+            found.append(self._by_linear(t, tuned, above, keep))
+        if self.config.matcher != "concat":
+            found.append(self._by_head(t, tuned, above, keep))
+        nodes, scores = found[0] if len(found) == 1 else _averaged(found[0], found[1], keep)
+        return {"nodes": nodes, "scores": scores}
+
+    def _by_linear(
+        self, t: int, tuned: Tuned, above: Matched | None, keep: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """A linear level on words and embedding, searched from the parents that were predicted before."""
+        x = self.features(tuned)
+        m = self.shortlist(t, above)
+        costs = self.targets(t) if self.config.relevance != "counts" else _l1(self.targets(t))
+        config = LinearConfig(threshold=0.001, weights="float32")
+        m, costs = self._trained(all_rows(x.rows) if m is None else m), self._trained(costs)
+        with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
+            level = train_level(
+                x, costs, m, self.tree.child_ptrs[t], config, place=Place(t, self.tree.depth, self.recipe.seed),
+                threads=self.run.workers,
+            )  # fmt: skip
+            start = None if above is None else (above.nodes, above.scores)
+            what = Search(MATCHER, self.tree.depth, keep, above=0 if above is None else t, start=start, logs=True)
+            return search(x, [level], what, threads=self.run.workers, progress=tick)
+
+    def _by_head(
+        self, t: int, tuned: Tuned, above: Matched | None, keep: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The fine-tuned head's own ranking of the children of what was predicted before."""
+        nodes, logits = self._ranked((tuned.tensors["head"], tuned.tensors["bias"]), tuned.embedding, t, above, keep)
+        return nodes, np.where(nodes < 0, 0, -np.logaddexp(0, -logits)).astype(np.float32)
+
+    def features(self, tuned: Tuned) -> Features:
+        """Φ_cat (eq. 10): words and embedding, each of length one."""
+        sparse = None if self.x is None else self.x.sparse
+        return Features(sparse, unit(tuned.embedding, self.recipe.encoder.scale))
+
+    # --- measuring --------------------------------------------------------------------------------
+
+    @cached_property
+    def split(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(documents that are trained on, documents held back to choose checkpoints)."""
+        config, n = self.config, self.y.rows
+        if self.given:
+            return np.arange(n - self.given), np.arange(n - self.given, n)
+        count = int(config.valid if config.valid >= 1 else config.valid * n)
+        count = min(count, config.valid_most, n // 2)
+        labelled = np.flatnonzero(self.y.counts() > 0)
+        order = np.random.Generator(np.random.Philox(key=[self.recipe.seed, 7])).permutation(labelled)
+        held = np.sort(order[:count])
+        return np.setdiff1d(np.arange(n), held), held
+
+    def _trained(self, matrix: Csr) -> Csr:
+        """The matrix without the entries of held-back documents: nothing may learn from what it is measured on."""
+        held = np.zeros(matrix.rows, np.bool_)
+        held[self.split[1]] = True
+        return matrix.keep(~held[matrix.row_of()])
+
+    def _quality(self, network: Encoder, head: Head, t: int, held: NDArray[np.int64], matched: Matched | None) -> float:
+        """Mean of P@1 … P@k of the level on held-back documents, nothing forced into their shortlists."""
+        embedding = network.embed(self.tokens.take(held), network.reading(self.recipe.encoder))
+        part = None if matched is None else Matched(matched.key, matched.nodes[held], matched.scores[held])
+        k = min(self.config.check_k, head.nodes)
+        ids, _ = self._ranked(head.weights, embedding, t, part, k)
+        truth = up(binary(self.y.take(held)), self.tree, t)
+        found = hits(ids.astype(np.int64), truth)
+        return float((np.cumsum(found, axis=1) / np.arange(1, k + 1)).mean())
+
+    def _ranked(
+        self, weights: tuple[NDArray[np.float32], NDArray[np.float32]], embedding: NDArray[Any], t: int,
+        above: Matched | None, keep: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
+        """The best nodes (n, keep) of a level by its head, among the children of predicted parents; -1 for none."""
+        from .head import Candidates
+
+        (weight, bias), n = weights, len(embedding)
+        ids, best = np.full((n, keep), -1, np.int32), np.zeros((n, keep), np.float32)
+        for start in range(0, n, BLOCK):
+            rows = slice(start, min(n, start + BLOCK))
+            e = np.asarray(embedding[rows], np.float32)
+            if above is None:
+                nodes, logits = np.arange(len(bias)), e @ weight.T + bias
+            else:
+                m = from_ids(above.nodes[rows], self.tree.size(t - 1))
+                found = Candidates.below(m, self.tree.child_ptrs[t])
+                nodes = found.nodes
+                logits = np.where(found.mask, e @ weight[nodes].T + bias[nodes], -np.inf)
+            order = np.argsort(-logits, axis=1, kind="stable")[:, :keep]
+            value = np.take_along_axis(logits, order, 1)
+            width = order.shape[1]
+            ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
+            best[rows, :width] = np.where(np.isfinite(value), value, 0)
+        return ids, best
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def _at(self, name: str, t: int) -> Any:
+        return at(getattr(self.config, name), t, self.levels, f"finetune.{name}")
+
+    def settings(self, t: int) -> dict[str, Any]:
+        """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
+        others = {"on", "levels", "max_clusters", "refine", "epochs", "steps", "matcher", "width"}
+        names = [field.name for field in dataclasses.fields(self.config) if field.name not in others]
+        return {**{name: self._at(name, t) for name in names}, "steps": self.steps(t)}
+
+    def steps(self, t: int) -> int:
+        """Of a level."""
+        if self.config.steps is not None:
+            return at(self.config.steps, t, self.levels, "finetune.steps")
+        rows = len(self.split[0])
+        epochs: float = self._at("epochs", t)
+        return max(1, round(epochs * rows / min(self.config.batch, rows)))
+
+    def schedule(self, t: int) -> Any:
+        from .trainer import Schedule
+
+        config = self.config
+        return Schedule(
+            steps=self.steps(t), batch=config.batch, shard_tokens=config.shard_tokens, lr=self._at("lr", t),
+            warmup=self._at("warmup", t), weight_decay=config.weight_decay, head_decay=config.head_decay,
+            clip=config.clip, head_dropout=config.head_dropout, checks=self._at("checks", t), mixed=config.mixed,
+        )  # fmt: skip
+
+
+def dense_weights(level: LinearLevel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """W (K, d) and b (K,) of a level on dense features."""
+    children, d = int(level.child_ptr[-1]), level.dense_cols
+    weight, bias = np.zeros((children, d), np.float32), np.zeros(children, np.float32)
+    for parent, (first, last) in enumerate(zip(level.child_ptr[:-1], level.child_ptr[1:], strict=True)):
+        *_, biases, block = level.native.decode(parent)
+        weight[first:last] = block.reshape(d, last - first).T
+        bias[first:last] = biases
+    return weight, bias
+
+
+def _l1(costs: Csr) -> Csr:
+    return relevance(costs, LinearConfig(relevance="induce"))
+
+
+def _averaged(
+    a: tuple[NDArray[np.int32], NDArray[np.float32]], b: tuple[NDArray[np.int32], NDArray[np.float32]], keep: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The mean of two rankings' probabilities; who is missing in one has 0 there."""
+    nodes, scores = np.full_like(a[0], -1), np.zeros_like(a[1])
+    for i in range(len(nodes)):
+        total: dict[int, float] = {}
+        for ids, logs in ((a[0][i], a[1][i]), (b[0][i], b[1][i])):
+            for node, log in zip(ids.tolist(), logs.tolist(), strict=True):
+                if node >= 0:
+                    total[node] = total.get(node, 0.0) + 0.5 * float(np.exp(log))
+        best = sorted(total.items(), key=lambda item: (-item[1], item[0]))[:keep]
+        nodes[i, : len(best)] = [node for node, _ in best]
+        scores[i, : len(best)] = np.log([max(score, 1e-30) for _, score in best])
+    return nodes, scores

@@ -1,0 +1,153 @@
+"""From texts to [words ; embedding], stage by stage: tokens, the coarse tree, fine-tuning, embeddings."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import to_dict
+from ..data.dataset import align_labels
+from ..digests import digest_plain
+from ..errors import ConfigError
+from ..sparse import Csr, Features, stacked
+from ..tree import Tree
+from . import pretrained
+from .embedder import Embedder, unit
+from .recursive import Recursion, Tuned
+from .tokens import Tokeniser, Tokens
+
+if TYPE_CHECKING:
+    from ..data import Dataset, Texts
+    from ..features import Tfidf
+    from ..problem import Problem
+    from ..recipes import Recipe
+    from ..run import Run
+    from ..workspace import Workspace
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Encoded:
+    """What the classifiers read, and what makes it from a text."""
+
+    x: Features
+    key: str
+    embedder: Embedder
+
+
+def _torch_side(method: str) -> Any:
+    try:
+        from . import encoder
+    except ImportError as error:
+        raise ConfigError(
+            f"{method} needs torch, which is not installed ({error}); install labelwood[neural]."
+        ) from error
+    return encoder
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Held:
+    """Held-out documents as the network meets them: it never learns from them, it is measured by them."""
+
+    texts: Texts
+    y: Csr  # (m, L); labels that training has not seen are left out
+    words: Csr | None
+
+    @staticmethod
+    def of(valid: Dataset, problem: Problem, tfidf: Tfidf | None, threads: int) -> Held:
+        assert valid.texts is not None
+        labels = len(problem.names)
+        y = align_labels(valid, {name: i for i, name in enumerate(problem.names)})
+        known = y.keep(y.indices < labels)
+        words = None if tfidf is None else tfidf.transform(valid.texts, threads=threads)
+        return Held(valid.texts, Csr(known.indptr, known.indices, known.data, labels), words)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Encoding:
+    """The neural stages of one run."""
+
+    recipe: Recipe
+    run: Run
+    space: Workspace
+    texts: Texts
+    y: Csr
+    data_key: str
+    words: Features | None
+    coarse: Callable[[], tuple[Tree, str]]  # the tree for fine-tuning with its key, made when it is needed
+    held: Held | None = None
+
+    def run_stages(self) -> Encoded:
+        embedder, tokens, key = self.start()
+        tuned = self.tuned(embedder, tokens, key) if self.recipe.finetune.on else None
+        if tuned is not None:
+            embedder, key = dataclasses.replace(embedder, state=tuned.weights), tuned.key
+        if tuned is not None and self.recipe.encoder.runtime == "torch":
+            embedding = tuned.embedding[: len(self.texts)]
+        else:
+            embedding, embedder, key = self.embedding(embedder, tokens, key)
+        words = self.words.sparse if self.words is not None and self.recipe.encoder.features == "both" else None
+        key = digest_plain(["encoded", key, to_dict(self.recipe.encoder)])
+        return Encoded(Features(words, unit(embedding, self.recipe.encoder.scale)), key, embedder)
+
+    def start(self) -> tuple[Embedder, Tokens, str]:
+        """The pretrained encoder, and the tokens of all texts."""
+        encoders = _torch_side(self.recipe.method)
+        config, progress = self.recipe.encoder, self.run.progress
+        source = pretrained.find(config.model)
+        tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
+        with progress.stage("loading the encoder"):
+            network = encoders.load(source, config)
+            network.reading(config)
+            embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
+
+        def make() -> dict[str, NDArray[Any]]:
+            with progress.stage("reading tokens", len(self.texts), "docs") as tick:
+                tokens = tokeniser(self.texts, tick)
+            if self.held is not None:
+                tokens = tokens.followed_by(tokeniser(self.held.texts))
+            return {"ids": tokens.ids, "offsets": tokens.offsets}
+
+        inputs = {"data": self.data_key, "encoder": source.digest, "max_tokens": config.max_tokens}
+        stage = self.space.stage("tokens", inputs, make)
+        tokens = Tokens(stage.tensors["ids"], stage.tensors["offsets"], sum(map(len, tokeniser.frame)))
+        if int(tokens.lengths.max(initial=0)) <= tokens.frame:
+            raise ConfigError(f"none of the {len(tokens)} texts holds anything that the encoder reads; are they empty?")
+        return embedder, tokens, stage.key
+
+    def tuned(self, embedder: Embedder, tokens: Tokens, key: str) -> Tuned | None:
+        """The encoder after its fine-tuning, with the embeddings of all documents; None if no level can be tuned."""
+        tree, tree_key = self.coarse()
+        keys = {"data": self.data_key, "tokens": key, "tree": tree_key}
+        words, y, held = self.words, self.y, self.held
+        if held is not None:
+            y = stacked([y, held.y], y.cols)
+            if words is not None and words.sparse is not None and held.words is not None:
+                words = Features(stacked([words.sparse, held.words], words.sparse.cols))
+        given = 0 if held is None else len(held.texts)
+        found = Recursion(self.recipe, self.run, self.space, embedder, tokens, words, y, tree, keys, given).train()
+        if found is None:
+            sizes = "-".join(map(str, tree.sizes))
+            warnings.warn(f"no level of the tree {sizes} can be fine-tuned; the encoder stays as it was.", stacklevel=2)
+        return found
+
+    def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[np.float16], Embedder, str]:
+        """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
+        graph = self.recipe.encoder.runtime != "torch"
+
+        tokens = tokens.take(np.arange(len(self.texts)))
+
+        def make() -> dict[str, NDArray[Any]]:
+            made = embedder.exported() if graph else embedder
+            with self.run.progress.stage("embedding", len(tokens), "docs") as tick:
+                found = {"embedding": made.embed(tokens, self.run.workers, tick)}
+            return found | ({"graph": made.state["graph"]} if graph else {})
+
+        stage = self.space.stage("embedding", {"encoder": key, "config": to_dict(self.recipe.encoder)}, make)
+        if graph:
+            embedder = dataclasses.replace(embedder, state={"graph": stage.tensors["graph"]})
+        return stage.tensors["embedding"], embedder, stage.key

@@ -1,0 +1,293 @@
+"""The one neural training loop: steps over batches of documents, measured now and then, to be continued at any moment.
+
+What is trained is given as tasks, one for each level that is trained together: a head, what it reads of the encoder,
+its targets and its candidates. XR-Transformer trains one task after another, CascadeXML all at once.
+
+Randomness is a function of (seed, stage, step): the order of the documents is drawn per epoch, dropout is seeded at
+each step, and nothing of a generator is ever saved. A run that is killed and continued ends in the same bytes, on a CPU
+with the same torch and threads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..progress import Tick
+from ..sparse import Csr
+from .encoder import Encoder, Reading, packed
+from .head import Candidates, Head, batch_loss
+from .tokens import Tokens
+
+State = dict[str, NDArray[Any]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """A level as the trainer sees it."""
+
+    head: Head
+    reading: Reading
+    y: Csr  # (n, K) true nodes, with the weights of positives
+    m: Csr | None  # (n, parents) whose children are the candidates; None: all nodes
+    child_ptr: NDArray[np.int64]  # (parents + 1,)
+    loss: str
+    alpha: float  # weight of negatives
+    head_lr: float
+
+    def candidates(self, rows: NDArray[np.integer[Any]]) -> Candidates:
+        """Of some documents."""
+        if self.m is None:
+            nodes = np.arange(self.head.nodes)
+            return Candidates(nodes, np.ones((len(rows), len(nodes)), np.bool_))
+        return Candidates.below(self.m.take(rows), self.child_ptr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How long, how fast, and how often it is measured."""
+
+    steps: int
+    batch: int
+    shard_tokens: int
+    lr: float
+    warmup: float  # share of the steps
+    weight_decay: float
+    head_decay: float
+    clip: float | None
+    head_dropout: float
+    checks: int
+    mixed: bool = False  # bfloat16, on CUDA alone
+
+    def rate(self, step: int) -> float:
+        """The factor on learning rates at a step (0-based): up in a line, then down to 0."""
+        rise = math.ceil(self.warmup * self.steps)
+        if step < rise:
+            return (step + 1) / rise
+        return (self.steps - step) / max(1, self.steps - rise)
+
+    def is_check(self, step: int) -> bool:
+        """Is the model measured after so many steps?"""
+        return any(step == round(self.steps * (i + 1) / self.checks) for i in range(self.checks))
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What a callback is told after a step; `quality` only where the model was measured."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float
+    docs_per_second: float
+    candidates: float  # per document
+    rate: float
+    quality: float | None = None
+
+
+class Keeper(Protocol):
+    """Keeps the state of an unfinished training."""
+
+    def load(self) -> tuple[State, Mapping[str, Any]] | None: ...
+    def save(self, state: State, meta: Mapping[str, Any]) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Hooks:
+    """What surrounds a training: who is told, who keeps its state, how often."""
+
+    stage: str = "fine-tuning"
+    tick: Tick | None = None
+    tell: Callable[[Event], None] | None = None
+    keeper: Keeper | None = None
+    every: float = 180.0  # seconds between two kept states
+    clock: Callable[[], float] = time.monotonic
+
+
+class Trainer:
+    """Trains an encoder and the heads of its tasks."""
+
+    def __init__(
+        self, encoder: Encoder, tasks: list[Task], tokens: Tokens, rows: NDArray[np.int64], schedule: Schedule,
+        *, key: tuple[int, int], measure: Callable[[], float] | None = None, hooks: Hooks = Hooks(),
+    ) -> None:  # fmt: skip
+        """`rows` are the documents trained on, `key` = (seed, stage), `measure` gives the quality that is best."""
+        self.encoder, self.tasks, self.tokens, self.rows = encoder, tasks, tokens, rows
+        self.schedule, self.key, self.measure, self.hooks = schedule, key, measure, hooks
+        self.device = next(encoder.parameters()).device
+        self.trained = [p for p in encoder.parameters() if p.requires_grad]
+        decayed = {True: [p for p in self.trained if p.ndim > 1], False: [p for p in self.trained if p.ndim < 2]}
+        groups = [{"params": v, "weight_decay": schedule.weight_decay if k else 0.0} for k, v in decayed.items() if v]
+        fused = self.device.type in {"cpu", "cuda"}
+        self.optimiser = torch.optim.AdamW(groups, lr=schedule.lr, eps=1e-8, fused=fused) if groups else None
+        self.step, self.best_quality = 0, -math.inf
+        self.best: State | None = None
+        self.recent: list[float] = []
+
+    def run(self) -> float:
+        """All steps that are left; the encoder and the heads end as the best that was measured. Returns its quality."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            return self._run()
+
+    def _run(self) -> float:
+        self._restore()
+        hooks, last = self.hooks, self.hooks.clock()
+        if hooks.tick is not None:
+            hooks.tick(self.step, self.schedule.steps)
+        while self.step < self.schedule.steps:
+            began = hooks.clock()
+            loss, width = self._step()
+            self.step += 1
+            quality = self._check() if self.schedule.is_check(self.step) else None
+            self._report(loss, width, hooks.clock() - began, quality)
+            if hooks.keeper is not None and hooks.clock() - last >= hooks.every and self.step < self.schedule.steps:
+                hooks.keeper.save(self._state(), {"step": self.step, "quality": _plain(self.best_quality)})
+                last = hooks.clock()
+        if self.best is not None:
+            self._use(self.best)
+        return self.best_quality
+
+    def batch(self, step: int) -> NDArray[np.int64]:
+        """The documents of a step: a slice of the epoch's order, which runs on into the next epoch's."""
+        size, n = min(self.schedule.batch, len(self.rows)), len(self.rows)
+        places = np.arange(step * size, (step + 1) * size)
+        found = np.empty(size, np.int64)
+        for epoch in np.unique(places // n):
+            order = np.random.Generator(np.random.Philox(key=_mixed(*self.key, int(epoch), 0))).permutation(n)
+            inside = places // n == epoch
+            found[inside] = order[places[inside] % n]
+        return self.rows[found]
+
+    def _step(self) -> tuple[float, float]:
+        """One step: losses of all shards, then one update. Returns the mean loss and candidates per document."""
+        rows = self.batch(self.step)
+        self.encoder.train()
+        if self.optimiser is not None:
+            self.optimiser.zero_grad(set_to_none=True)
+        torch.manual_seed(_mixed(*self.key, self.step, 1) % 2**63)
+        rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
+        lists = [task.candidates(rows) for task in self.tasks]
+        gathered = [task.head.gather(c.nodes) for task, c in zip(self.tasks, lists, strict=True)]
+        total = 0.0
+        for begin, end in self._shards(rows):
+            total += self._shard(rows[begin:end], lists, gathered, slice(begin, end), len(rows))
+        self._update(gathered)
+        return total, float(sum(c.mask.sum() for c in lists)) / len(rows)
+
+    def _shard(
+        self, rows: NDArray[np.int64], lists: list[Candidates], gathered: list[Any], part: slice, of: int
+    ) -> float:
+        mixed = self.schedule.mixed and self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
+            vectors = self.encoder(packed(self.tokens, rows, self.device), [task.reading for task in self.tasks])
+        loss = torch.zeros((), device=self.device)
+        for task, vector, found, head in zip(self.tasks, vectors, lists, gathered, strict=True):
+            mask = found.mask[part]
+            true, value = Candidates(found.nodes, mask).targets(task.y.take(rows))
+            weight = np.where(true, value, np.float32(task.alpha))
+            arrays = tuple(torch.from_numpy(a).to(self.device) for a in (mask, true, weight))
+            dropped = torch.nn.functional.dropout(vector.float(), self.schedule.head_dropout, training=True)
+            loss = loss + batch_loss(task.loss, head(dropped), arrays) / of  # type: ignore[arg-type]
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _shards(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Ranges of the batch that go through at once."""
+        start, total = 0, 0
+        for i, length in enumerate(self.tokens.lengths[rows].tolist()):
+            if total + length > self.schedule.shard_tokens and i > start:
+                yield start, i
+                start, total = i, 0
+            total += length
+        yield start, len(rows)
+
+    def _update(self, gathered: list[Any]) -> None:
+        schedule, factor = self.schedule, self.schedule.rate(self.step)
+        if self.optimiser is not None:
+            if schedule.clip is not None:
+                torch.nn.utils.clip_grad_norm_(self.trained, schedule.clip)
+            for group in self.optimiser.param_groups:
+                group["lr"] = schedule.lr * factor
+            self.optimiser.step()
+        for task, rows in zip(self.tasks, gathered, strict=True):
+            task.head.update(rows, task.head_lr * factor, schedule.head_decay, schedule.clip)
+
+    def _check(self) -> float | None:
+        """Measure, and keep a copy if nothing was better."""
+        if self.measure is None:
+            return None
+        quality = self.measure()
+        if quality > self.best_quality:
+            self.best_quality, self.best = quality, self._weights(copy=True)
+        return quality
+
+    def _report(self, loss: float, width: float, seconds: float, quality: float | None) -> None:
+        hooks, schedule = self.hooks, self.schedule
+        self.recent = [*self.recent[-9:], seconds]
+        if hooks.tell is not None:
+            speed = schedule.batch * len(self.recent) / max(1e-9, sum(self.recent))
+            rate = schedule.lr * schedule.rate(self.step - 1)
+            hooks.tell(Event(hooks.stage, self.step, schedule.steps, loss, speed, width, rate, quality))
+        if hooks.tick is not None:
+            hooks.tick(self.step, schedule.steps)
+
+    # --- state ------------------------------------------------------------------------------------
+
+    def _weights(self, *, copy: bool = False) -> State:
+        state = {f"encoder.{name}": value for name, value in self.encoder.state().items()}
+        for t, task in enumerate(self.tasks):
+            state[f"head.{t}.table"] = task.head.table.cpu().numpy()
+        return {name: value.copy() for name, value in state.items()} if copy else state
+
+    def _use(self, weights: State) -> None:
+        self.encoder.load(_part(weights, "encoder."))
+        for t, task in enumerate(self.tasks):
+            task.head.use(weights[f"head.{t}.table"])
+
+    def _state(self) -> State:
+        """Everything that the rest of the training depends on."""
+        state = {f"now.{name}": value for name, value in self._weights().items()}
+        for t, task in enumerate(self.tasks):
+            state |= {f"now.head.{t}.{name}": value for name, value in task.head.tensors().items()}
+        for i, p in enumerate(self.trained):
+            assert self.optimiser is not None
+            moments = self.optimiser.state[p]
+            state |= {f"adam.{i}.{k}": np.array(v.cpu().numpy()) for k, v in moments.items()}
+        return state | {f"best.{name}": value for name, value in ({} if self.best is None else self.best).items()}
+
+    def _restore(self) -> None:
+        kept = None if self.hooks.keeper is None else self.hooks.keeper.load()
+        if kept is None:
+            return
+        state, meta = kept
+        self.step = int(meta["step"])
+        self.best = _part(state, "best.") or None
+        self.best_quality = -math.inf if meta["quality"] is None else float(meta["quality"])
+        now = _part(state, "now.")
+        self.encoder.load(_part(now, "encoder."))
+        for t, task in enumerate(self.tasks):
+            task.head.load(_part(now, f"head.{t}."))
+        for i, p in enumerate(self.trained):
+            assert self.optimiser is not None
+            found = _part(state, f"adam.{i}.")
+            self.optimiser.state[p] = {k: torch.from_numpy(np.array(v)).to(self.device) for k, v in found.items()}
+
+
+def _part(state: Mapping[str, NDArray[Any]], prefix: str) -> State:
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+def _mixed(*parts: int) -> int:
+    """One 128-bit key from several numbers."""
+    return int.from_bytes(np.random.SeedSequence(parts).generate_state(4, np.uint32).tobytes(), "little")
+
+
+def _plain(quality: float) -> float | None:
+    return None if math.isinf(quality) else quality

@@ -1,0 +1,72 @@
+"""The encoder as an ONNX graph: the same numbers, no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import labelwood as lw
+from labelwood.neural import encoder as encoders
+from labelwood.neural import onnx, pretrained
+from labelwood.neural.config import EncoderConfig
+from labelwood.neural.encoder import Reading
+from labelwood.neural.tokens import Tokeniser
+from toy import contract_set
+
+TEXTS, LISTS = contract_set()
+READ = EncoderConfig(model="minilm")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+@pytest.mark.parametrize("layer", [1, 2])
+def test_the_graph_gives_the_numbers_of_torch(pooling, layer):
+    source = pretrained.find("minilm")
+    tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "", "a b c d e f g h", "word3 " * 30])
+    net = encoders.load(source, READ)
+    expected = net.embed(tokens, Reading((layer,), pooling))
+    shape = onnx.Shape.of(encoders.describe(net), layer, pooling)
+    found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 2)
+    assert np.abs(found - expected).max() < 5e-6
+    small = onnx.Session(onnx.export(shape, net.state(), int8=True)).embed(tokens, 2)
+    cosine = (small * expected).sum(1) / np.linalg.norm(small, axis=1) / np.linalg.norm(expected, axis=1)
+    assert cosine.min() > 0.9  # random weights; a real encoder stays above 0.99
+    assert np.abs(small - expected).max() > 1e-4  # or nothing was quantised
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "onnx-int8"])
+@pytest.mark.parametrize("tuned", [True, False])
+def test_a_model_with_a_graph_predicts_without_torch(runtime, tuned, tmp_path):
+    settings = {"encoder.runtime": runtime, "finetune.on": tuned}
+    model = lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings)
+    model.save(tmp_path / "m")
+    code = (
+        "import sys, labelwood as lw\n"
+        f"model = lw.load({str(tmp_path / 'm')!r})\n"
+        "print(model.predict(['word7 common'], k=1)[0][0][0])\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**os.environ})
+    assert done.stdout.strip() == "label7"
+    again = lw.load(tmp_path / "m")
+    assert np.array_equal(again.predict_arrays(TEXTS)[0], model.predict_arrays(TEXTS)[0])
+
+
+def test_only_a_bert_has_a_graph():
+    about = {"engine": "transformers", "config": {"model_type": "xlnet"}, "pooler": False}
+    with pytest.raises(lw.ConfigError, match="is for BERT"):
+        onnx.Shape.of(about, -1, "mean")
+
+
+def test_the_exact_and_the_tanh_form_of_gelu():
+    source = pretrained.find("minilm")
+    tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "a b c"])
+    config = {**source.config, "hidden_act": "gelu_new"}
+    net = encoders.load(dataclasses.replace(source, config=config), READ)
+    shape = onnx.Shape.of(encoders.describe(net), -1, "mean")
+    found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 1)
+    assert np.abs(found - net.embed(tokens, Reading((2,), "mean"))).max() < 5e-6
