@@ -8,8 +8,10 @@ import tempfile
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 import tiny
+from labelwood.recipes import METHODS
 
 hypothesis.settings.register_profile("labelwood", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("labelwood")
@@ -23,3 +25,11 @@ if HAS_TORCH:
     os.environ["HF_HUB_OFFLINE"] = "1"
 else:
     collect_ignore = ["test_neural.py", "test_onnx.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where torch is not installed, recipes with an encoder are left out of tests that run on every recipe."""
+    for item in items:
+        method = getattr(item, "callspec", None) and item.callspec.params.get("method")
+        if not HAS_TORCH and method in METHODS and METHODS[method].recipe.encoder.on:
+            item.add_marker(pytest.mark.skip(reason="torch is not installed"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import labelwood as lw
-from conftest import HAS_TORCH
 from contract import CHECKS, SHAPES, Case, toy_model
 
 pytestmark = pytest.mark.native
@@ -21,8 +20,6 @@ def _free_models():
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("method", lw.methods())
 def test_contract(method, shape, check, tmp_path):
-    if Case(method, shape, tmp_path).encodes and not HAS_TORCH:
-        pytest.skip("torch is not installed")
     CHECKS[check](Case(method, shape, tmp_path))
 
 

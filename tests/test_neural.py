@@ -21,7 +21,7 @@ from labelwood.neural.config import EncoderConfig
 from labelwood.neural.encoder import Reading, packed
 from labelwood.neural.head import Candidates, Head, batch_loss, loss_of
 from labelwood.neural.tokens import Tokeniser, Tokens, by_length
-from labelwood.neural.trainer import Schedule
+from labelwood.neural.trainer import Schedule, Trainer
 from labelwood.recipes import resolve
 from labelwood.run import Run
 from labelwood.sparse import as_csr
@@ -569,7 +569,7 @@ def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
         ({"finetune.levels": 1}, 0), ({"finetune.lr": (1e-4, 2e-4)}, 2), ({"finetune.loss": "bce"}, 4),
     ):  # fmt: skip
         told.clear()
-        recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, **changes})
+        recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "finetune.lr": 1e-4, **changes})
         train(data, recipe, Run(1, work=tmp_path / "work", shared=True, tell=told.append))
         assert len(told) == expected, changes
 
@@ -617,3 +617,91 @@ def test_rectangles_hold_neighbours_of_like_length():
     assert first.tokens == slice(0, 38)
     assert first.cells.tolist() == [*range(38)]  # full rows, then 8 of the last
     assert batch.mean(torch.arange(55.0)[:, None])[1].item() == 14.5
+
+
+# --- what a review found -------------------------------------------------------------------------
+
+
+def test_settings_that_matter_are_in_the_keys_of_stages(tmp_path):
+    """With the first tree kept, other embeddings are other classifiers; more parents are other candidates."""
+    data = from_lists(*noisy_set(2, docs=80))
+    base = {**SMALL, "finetune.steps": 2, "finetune.refine": False, "finetune.width": 1, "finetune.source": "predicted"}
+    ends = []
+    for changes in ({}, {"finetune.lr": 1e-2}, {"finetune.width": 4}, {"encoder.scale": 3.0}):
+        recipe = resolve("xr-transformer", settings={**base, **changes})
+        ends.append(train(data, recipe, Run(1, work=tmp_path / "work", shared=True)))
+        alone = train(data, recipe, Run(1))
+        assert np.array_equal(alone.predict_arrays(data.texts)[1], ends[-1].predict_arrays(data.texts)[1]), changes
+
+
+def test_members_that_read_one_encoder_differently_stay_different(tmp_path):
+    frozen = {"finetune.on": False, "encoder.features": "embedding"}
+    pools = [
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings={**frozen, "encoder.pooling": p})
+        for p in ("mean", "cls")
+    ]
+    both = lw.Ensemble(pools)
+    both.save(tmp_path / "m")
+    again = lw.load(tmp_path / "m")
+    assert [m.embedder.config.pooling for m in again.members] == ["mean", "cls"]
+    assert np.array_equal(again.predict_arrays(TEXTS)[1], both.predict_arrays(TEXTS)[1])
+
+
+def test_old_names_of_weights_are_known(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = tiny.write(tmp_path / "e")
+    weights = load_file(folder / "model.safetensors")
+    old = {
+        "bert." + name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for name, value in weights.items()
+    }
+    save_file(old, folder / "model.safetensors")
+    tokens = tokeniser()(["word1 word2"])
+    a, b = (encoders.load(s, READ).embed(tokens, Reading((2,), "mean")) for s in (pretrained.read(folder), source()))
+    assert np.array_equal(a, b)
+
+
+def test_a_first_level_of_one_cluster_is_refused():
+    with pytest.raises(lw.ConfigError, match="one cluster"):
+        fit({"coarse.levels": (1, 4)})
+
+
+def test_few_labelled_documents_are_not_all_held_back():
+    texts = [*TEXTS[:10], *["common filler1"] * 200]
+    model = lw.train(texts, [*LISTS[:10], *[[]] * 200], method="xr-transformer", settings={"finetune.steps": 1})
+    assert len(model.labels) == 2
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(monkeypatch):
+    monkeypatch.setattr(Trainer, "_step", lambda self: (float("nan") if self.step == 2 else 0.5, 9.0))
+    with pytest.raises(lw.TrainingError, match=r"nan at step 3; .* Lower finetune\.lr"):
+        fit()
+
+
+def test_ensembles_of_encoders_need_one():
+    for method, encoders_ in (("xr-linear", ("minilm", "minilm")), ("xr-transformer", ("minilm", "none"))):
+        settings = {"ensemble.runs": 2, "ensemble.encoders": encoders_}
+        with pytest.raises(lw.ConfigError, match="encoder"):
+            lw.train(TEXTS, LISTS, method=method, settings=settings)
+
+
+def test_a_device_that_is_not_there_is_told_before_any_work():
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    for device in ("cuda", "cuda:1", "cuda:x"):
+        with pytest.raises(lw.ConfigError, match="device"):
+            lw.train(TEXTS, LISTS, method="xr-transformer", device=device)
+
+
+def test_the_largest_seed():
+    fit({"seed": 2**63 - 1, "finetune.steps": 1})
+
+
+def test_the_best_of_many():
+    from labelwood.neural.recursive import _best
+
+    logits = np.random.default_rng(0).integers(0, 9, size=(20, 50)).astype(np.float32)
+    for keep in (1, 7, 50, 60):
+        found = np.take_along_axis(logits, _best(logits, keep), 1)[:, :keep]
+        assert np.array_equal(found, -np.sort(-logits, axis=1)[:, :keep])

@@ -13,7 +13,16 @@ from .averages import EnsembleConfig
 from .data import Dataset, ReadOptions
 from .data import read as read_data
 from .ensemble import Ensemble
-from .errors import BudgetError, ConfigError, DataError, LabelwoodError, MissingExtraError, ModelFileError, StorageError
+from .errors import (
+    BudgetError,
+    ConfigError,
+    DataError,
+    LabelwoodError,
+    MissingExtraError,
+    ModelFileError,
+    StorageError,
+    TrainingError,
+)
 from .metrics import Evaluation, MetricsConfig
 from .model import Model
 from .plan import Plan
@@ -42,6 +51,7 @@ __all__ = [
     "ReadOptions",
     "Recipe",
     "StorageError",
+    "TrainingError",
     "__version__",
     "load",
     "methods",

@@ -53,6 +53,8 @@ class EnsembleConfig:
                 f"ensemble.weights gives {len(weights)} values {weights[:8]} for {self.members} trees; "
                 "give each a weight ≥ 0, one of them above 0."
             )
+        if self.encoders is not None and "none" in self.encoders:
+            raise ConfigError("ensemble.encoders names 'none'; every run of an ensemble must have an encoder.")
         if self.encoders is not None and len(self.encoders) != self.runs:
             raise ConfigError(
                 f"ensemble.encoders names {len(self.encoders)} encoders for ensemble.runs = {self.runs}; one for each."

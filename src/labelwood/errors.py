@@ -5,7 +5,8 @@ Every message says what is wrong, the value seen, what is allowed, and the way o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from os import PathLike
 
@@ -71,8 +72,23 @@ class BudgetError(LabelwoodError):
     """The run would need, or came to need, more memory than it was given. Finished stages are intact."""
 
 
+class TrainingError(LabelwoodError):
+    """A training went wrong in a way that other settings can mend."""
+
+
 class MissingExtraError(LabelwoodError):
     """An optional dependency is needed and not installed; the message gives the pip command."""
+
+
+@contextmanager
+def needs(what: str, extra: str) -> Iterator[None]:
+    """Where imports inside fail, a MissingExtraError says what needs them and how they are installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs {error.name or 'a package'}, which is not installed: pip install 'labelwood[{extra}]'."
+        ) from error
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

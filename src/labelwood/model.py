@@ -200,7 +200,8 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         raise ModelFileError("the model's encoder is missing, or not what its recipe asks for.")
     embedder = None
     if meta["encoder"] is not None:
-        embedder = _once(memo, parts["encoder"], meta["encoder"], partial(_read_embedder, recipe.encoder, parts))
+        what = (meta["encoder"], recipe.encoder, id(parts["tokeniser"]))
+        embedder = _once(memo, parts["encoder"], what, partial(_read_embedder, parts))
     if tfidf is not None and (tfidf.size, 0 if embedder is None else dense_cols) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
     leaves = np.zeros(len(counts), np.bool_)
@@ -237,8 +238,8 @@ def _read_tfidf(tensors: Tensors, config: TfidfConfig) -> Tfidf:
     return Tfidf.from_tensors(config, tensors)
 
 
-def _read_embedder(config: EncoderConfig, parts: Mapping[str, Tensors], _: Tensors, about: object) -> Embedder:
-    return Embedder.from_parts(config, about, parts)
+def _read_embedder(parts: Mapping[str, Tensors], _: Tensors, what: tuple[object, EncoderConfig, int]) -> Embedder:
+    return Embedder.from_parts(what[1], what[0], parts)
 
 
 def _size(meta: dict[str, Any], key: str) -> int:

@@ -70,7 +70,7 @@ def _published(
         "coarse.branch": branch, "coarse.min_codes": codes, "coarse.leaf": leaf,
         "tree.branch": wide, "tree.leaf": last,
         "finetune.steps": steps, "finetune.batch": 256, "encoder.pooling": "pooler",
-        "linear.threshold": 0.001, "search.readout": "leaf",
+        "linear.threshold": 0.001, "linear.cp": 1.0, "finetune.first_head_lr": None,
         **tuning, **ranker,
     }  # fmt: skip
 
@@ -178,13 +178,19 @@ METHODS: dict[str, Method] = {
             encoder=EncoderConfig(model="minilm"),
             finetune=FinetuneConfig(on=True),
             coarse=TreeConfig(leaf=16, branch=16),
-            linear=LinearConfig(relevance="induce", threshold=0.01),
+            shortlist=ShortlistConfig(source="union"),
+            linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),  # α = λ = 0.25, as for Wiki10
+            search=SearchConfig(readout="leaf"),
         ),
         summary="a transformer fine-tuned coarse to fine over a label tree; then xr-linear on words and its embedding",
         paper="Fast Multi-Resolution Transformer Fine-tuning for Extreme Multi-label Text Classification "
         "(Zhang et al., 2021)",
         good_at="texts whose meaning is not in single words; minutes to hours of fine-tuning",
-        presets={"default": {}},
+        presets={
+            "default": {},
+            "fast": {"encoder.max_tokens": 64, "finetune.epochs": 1, "encoder.runtime": "onnx-int8"},
+            "best": {"finetune.epochs": 5, "finetune.checks": 5, "ensemble.runs": 3, "ensemble.average": "softmax"},
+        },
         published=XR_TRANSFORMER,
     ),
     "dismec": Method(

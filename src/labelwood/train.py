@@ -99,8 +99,9 @@ def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
     """Of a run that was begun, or of the model that it ended in."""
     found = None if work is None else begun(work)
     if found is None and model is not None and store.exists(model):
-        found = {"recipe": store.describe(model).meta.get("recipe")}
-    return None if found is None else from_plain(found.get("recipe"))
+        meta = store.describe(model).meta
+        found = meta if "recipe" in meta else next(iter(meta.get("members", [])), None)
+    return None if not found or "recipe" not in found else from_plain(found["recipe"])
 
 
 def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
@@ -111,6 +112,8 @@ def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
 def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dataset | None) -> Predictor:
     recipe.ensemble.shares()  # refuses weights that do not fit before any work
     recipe.search.check_kind()
+    if recipe.ensemble.encoders is not None and not recipe.encoder.on:
+        raise ConfigError("ensemble.encoders is given, but encoder.model is none; set it to one of them, too.")
     _check_trees(recipe)
     problem = problem_of(data, recipe, valid)
     _check_relevance(problem.y, recipe)
@@ -202,13 +205,13 @@ class _Trainer:
     def members(self) -> list[Model]:
         """The models of one run: one for each tree."""
         tfidf, words, words_key = self.features()
-        x, x_key, embedder = words, words_key, None
+        x, x_key, embedder, all_words = words, words_key, None, tfidf
         if self.recipe.encoder.on:
             encoded = self.encoded(tfidf, words, words_key)
             x, x_key, embedder = encoded.x, encoded.key, encoded.embedder
             tfidf = tfidf if self.recipe.encoder.features == "both" else None
         if self.recipe.encoder.on and not self.recipe.finetune.refine:
-            trees = self.trees(words, words_key, tfidf, self.recipe.coarse)
+            trees = self.trees(words, words_key, all_words, self.recipe.coarse)
         else:
             trees = self.trees(x, x_key, tfidf, self.recipe.tree)
         _core.give_back_memory()  # label features are gone
@@ -218,7 +221,7 @@ class _Trainer:
         members: list[Model] = []
         first: list[_Level] = []
         for grown in trees:
-            levels = self.levels(x, grown, shared_levels(grown.tree, trees[0].tree, first))
+            levels = self.levels(x, x_key, grown, shared_levels(grown.tree, trees[0].tree, first))
             first = first or levels
             members.append(self.model((tfidf, embedder), x, grown.tree, [level.level for level in levels], mu))
         return members
@@ -252,7 +255,7 @@ class _Trainer:
         """X with the embedding of the text beside its words, by an encoder that may be fine-tuned first."""
         from .neural.stages import Encoding, Held
 
-        if self.data.texts is None:
+        if self.data.texts is None or self.data.features is not None:
             raise ConfigError(
                 f"{self.recipe.method} reads text (encoder.model is {self.recipe.encoder.model!r}), but the data holds "
                 "features; give texts, or set encoder.model = none."
@@ -357,13 +360,14 @@ class _Trainer:
                 texts=texts, threads=self.run.workers, progress=tick,
             )  # fmt: skip
 
-    def levels(self, x: Features, grown: _Grown, shared: list[_Level]) -> list[_Level]:
+    def levels(self, x: Features, x_key: str, grown: _Grown, shared: list[_Level]) -> list[_Level]:
         """The classifiers, level by level: the negatives of one come from the predictions of those above."""
         recipe, tree = self.recipe, grown.tree
         levels = list(shared)
         for t in range(len(shared), tree.depth):
             inputs = {
                 "above": levels[-1].key if levels else None,
+                "features": x_key,
                 "tree": grown.key,
                 "level": t,
                 "linear": to_dict(recipe.linear),

@@ -52,7 +52,7 @@ def quickstart(
     show.dataset("held out", held_out)
     made = [_made("xr-linear", model, training, held_out)]
     if not linear_only and _has_torch():
-        made.append(_made("xr-transformer", tuned, training, held_out))
+        made.append(_made("xr-transformer", tuned, training, held_out, "fast"))
     show.heading("How good are they?" if len(made) > 1 else "How good is it?")
     show.metrics(made[0].evaluation)
     if len(made) > 1:
@@ -75,9 +75,9 @@ class _Made:
     size: int
 
 
-def _made(method: str, folder: Path, training: Dataset, held_out: Dataset) -> _Made:
+def _made(method: str, folder: Path, training: Dataset, held_out: Dataset, preset: str | None = None) -> _Made:
     run = Run(progress=Terminal())
-    model = train_into(folder, training, resolve(method), run)
+    model = train_into(folder, training, resolve(method, preset=preset), run)
     seconds = sum(time for name, time in run.progress.timings.items() if " / " not in name)
     size = store.describe(folder).bytes
     show.say(f"trained {method} in {show.seconds(seconds)}, saved {show.size(size)} to {folder}")

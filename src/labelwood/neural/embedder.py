@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..config import to_dict
 from ..digests import digest_plain, digest_tensors
-from ..errors import ModelFileError
+from ..errors import ModelFileError, needs
 from ..progress import Tick
 from .config import EncoderConfig
 from .tokens import Documents, Tokeniser, Tokens
@@ -41,8 +41,8 @@ class Embedder:
         """(n, d) of tokenised texts."""
         if self.config.runtime != "torch":
             return half(self._session.embed(tokens, threads, progress))
-        from . import encoder
-
+        with needs("this model's encoder", "neural"):
+            from . import encoder
         net = self._network
         with encoder.threads(threads, net, float(tokens.offsets[-1])):
             found = net.embed(tokens, net.reading(self.config), progress=progress)
@@ -60,7 +60,10 @@ class Embedder:
     def _network(self) -> Any:
         from . import encoder
 
-        return encoder.rebuild(self.about, self.state)
+        try:
+            return encoder.rebuild(self.about, self.state)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise ModelFileError(f"the model's encoder cannot be built from its config: {error}") from error
 
     @cached_property
     def _session(self) -> Any:

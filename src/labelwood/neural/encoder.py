@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..errors import ConfigError, ModelFileError
+from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
 from . import lean
 from .config import EncoderConfig
@@ -151,15 +151,27 @@ def packed(tokens: Tokens, rows: NDArray[np.integer[Any]], device: torch.device 
     return Packed.of(ids, torch.from_numpy(part.lengths).to(device))
 
 
+def check_device(name: str) -> None:
+    """ConfigError where the device is not there."""
+    kind = name.partition(":")[0]
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[kind]
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"device {name!r} is not one that torch knows: {error}") from error
+    if not there or (kind == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
+        raise ConfigError(f"device {name!r} is not there; take cpu, or install torch for it.")
+
+
 def load(source: Source, config: EncoderConfig) -> Encoder:
     """A pretrained encoder, ready to be read or trained."""
     engine = _engine(source.config, config.engine)
-    longest = source.config.get("max_position_embeddings")
-    if isinstance(longest, int) and 0 < longest < config.max_tokens:
+    longest = _longest(source.config)
+    if longest is not None and longest < config.max_tokens:
         raise ConfigError(f"encoder.max_tokens is {config.max_tokens}, but this encoder reads at most {longest}.")
     if engine == "lean":
-        from safetensors.torch import load_file
-
+        with needs("an encoder", "neural"):
+            from safetensors.torch import load_file
         weights: dict[str, Tensor] = {}
         try:
             for path in source.weight_files:
@@ -168,8 +180,8 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
         except Exception as error:  # of safetensors, torch, or a name that is missing
             raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
         return Encoder(net, source.config, engine, pooler)
-    from transformers import AutoModel
-
+    with needs(f"an encoder of type {source.config['model_type']}", "neural"):
+        from transformers import AutoModel
     try:
         model = AutoModel.from_pretrained(
             source.folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=torch.float32
@@ -189,8 +201,8 @@ def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Enco
             net: nn.Module = lean.LeanBert(config)
         net.to_empty(device="cpu")
     else:
-        from transformers import AutoConfig, AutoModel
-
+        with needs("this model's encoder", "neural"):
+            from transformers import AutoConfig, AutoModel
         kind = {key: value for key, value in config.items() if key not in {"model_type", "auto_map"}}
         net = cast(Any, AutoModel).from_config(
             AutoConfig.for_model(config["model_type"], **kind), trust_remote_code=False
@@ -203,7 +215,8 @@ def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Enco
 def describe(encoder: Encoder) -> dict[str, Any]:
     """What a model folder must know to build the encoder again, as plain data."""
     config = json.loads(json.dumps(encoder.config, default=str))
-    config.pop("auto_map", None)
+    for name in ("auto_map", "_name_or_path", "transformers_version"):  # of where it came from, not of what it is
+        config.pop(name, None)
     return {"config": config, "engine": encoder.engine, "pooler": encoder.has_pooler}
 
 
@@ -212,6 +225,15 @@ def _engine(config: Mapping[str, Any], asked: str) -> str:
     if asked == "lean" and not fits:
         raise ConfigError(f"encoder.engine = 'lean' is for BERT, but this is {config.get('model_type')!r}; use auto.")
     return "lean" if fits and asked != "transformers" else "transformers"
+
+
+def _longest(config: Mapping[str, Any]) -> int | None:
+    """Tokens that the encoder can tell the places of; None: any number."""
+    most = config.get("max_position_embeddings")
+    if not isinstance(most, int) or most <= 0 or config.get("model_type") == "xlnet":
+        return None
+    offset = config.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+    return most - 1 - int(config.get("pad_token_id") or 0) if offset else most
 
 
 def _pooler(model: Any) -> bool:

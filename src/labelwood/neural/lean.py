@@ -17,6 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 SPREAD = 1.25  # longest over shortest document of a rectangle
+SIZES = (
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "layer_norm_eps",
+    "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
@@ -65,11 +69,12 @@ class Packed:
 def _groups(lengths: Tensor, places: Tensor) -> Iterator[Group]:
     """Runs of documents whose lengths are within `SPREAD` of each other."""
     found, first, begin = lengths.tolist(), 0, 0
+    low = high = found[0] if found else 0
     for i in range(1, len(found) + 1):
-        run = found[first : i + 1]
-        if i < len(found) and max(run) <= SPREAD * min(run):
+        if i < len(found) and max(high, found[i]) <= SPREAD * min(low, found[i]):
+            low, high = min(low, found[i]), max(high, found[i])
             continue
-        part, longest = lengths[first:i], max(found[first:i])
+        part, longest = lengths[first:i], high
         end = begin + sum(found[first:i])
         cells = torch.repeat_interleave(part) * longest + places[begin:end]
         mask = None
@@ -77,6 +82,7 @@ def _groups(lengths: Tensor, places: Tensor) -> Iterator[Group]:
             mask = (torch.arange(longest, device=lengths.device) < part[:, None])[:, None, None, :]
         yield Group(slice(begin, end), i - first, longest, cells, mask)
         first, begin = i, end
+        low = high = found[i] if i < len(found) else 0
 
 
 class _Spread(torch.autograd.Function):
@@ -193,6 +199,7 @@ def supports(config: Mapping[str, Any]) -> bool:
     return (
         config.get("model_type") == "bert"
         and config.get("hidden_act") in ACTIVATIONS
+        and all(isinstance(config.get(name), int | float) for name in SIZES)
         and config.get("position_embedding_type", "absolute") == "absolute"
         and not config.get("is_decoder", False)
         and not config.get("add_cross_attention", False)
@@ -201,7 +208,7 @@ def supports(config: Mapping[str, Any]) -> bool:
 
 def from_checkpoint(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> tuple[LeanBert, bool]:
     """The model with pretrained weights, and whether they held a pooler. KeyError names a weight that is missing."""
-    weights = {name.removeprefix("bert."): value.float() for name, value in weights.items()}
+    weights = {_renamed(name): value.float() for name, value in weights.items()}
     with torch.device("meta"):
         model = LeanBert(config)
     state = {ours: torch.cat([weights[name] for name in theirs]) for ours, theirs in _names(config).items()}
@@ -211,6 +218,12 @@ def from_checkpoint(config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
         state[f"pooler.{part}"] = weights[f"pooler.dense.{part}"] if pooler else torch.zeros(shape)
     model.load_state_dict(state, assign=True)
     return model, pooler
+
+
+def _renamed(name: str) -> str:
+    """The name as today's checkpoints spell it."""
+    name = name.removeprefix("bert.")
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def _names(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ConfigError, ModelFileError
+from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
 from .tokens import Tokens, by_length
 
@@ -54,16 +54,13 @@ class Shape:
 
 def export(shape: Shape, state: Mapping[str, NDArray[Any]], *, int8: bool) -> bytes:
     """The graph with its weights."""
-    try:
+    with needs("encoder.runtime = onnx", "onnx"):
         import onnx
-    except ImportError as error:
-        raise ConfigError("encoder.runtime = onnx needs onnx and onnxruntime; install labelwood[onnx].") from error
+        from onnxruntime.quantization import QuantType, quantize_dynamic
     model = _Graph(shape, state).model()
     whole: bytes = model.SerializeToString()
     if not int8:
         return whole
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "float.onnx", Path(folder) / "int8.onnx"
         onnx.save(model, source)
@@ -184,8 +181,8 @@ class Session:
     def _session(self, threads: int) -> Any:
         with self._lock:
             if threads not in self._made:
-                import onnxruntime as ort
-
+                with needs("this model's encoder", "onnx"):
+                    import onnxruntime as ort
                 options = ort.SessionOptions()
                 options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
                 options.log_severity_level = 3

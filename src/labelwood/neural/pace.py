@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config import at, with_settings
 from ..data import Dataset
-from ..errors import ConfigError
+from ..errors import ConfigError, needs
 from ..tree import level_sizes
 from . import pretrained
 from .tokens import Tokeniser
@@ -52,14 +52,15 @@ def tuned_levels(labels: int, recipe: Recipe) -> tuple[int, ...]:
 
 def measure(data: Dataset, recipe: Recipe, run: Run) -> Pace:
     """Train and embed a few documents and look at the clock; nothing of it is kept."""
-    import torch
+    with needs(recipe.method, "neural"):
+        import torch
 
-    from . import encoder as encoders
-    from .head import Head
-    from .trainer import Task, Trainer
-
+        from . import encoder as encoders
+        from .head import Head
+        from .trainer import Task, Trainer
     if data.texts is None:
         raise ConfigError(f"{recipe.method} reads text, but the data holds features; give texts.")
+    encoders.check_device(run.device)
     config, source = recipe.finetune, pretrained.find(recipe.encoder.model)
     rows = np.unique(np.linspace(0, len(data) - 1, SAMPLE).astype(np.int64))
     tokens = Tokeniser(source.tokeniser(), recipe.encoder.max_tokens)([data.texts[int(i)] for i in rows])
@@ -78,8 +79,7 @@ def measure(data: Dataset, recipe: Recipe, run: Run) -> Pace:
         seconds = []
         for _ in range(WARM + MEASURED):
             start = time.perf_counter()
-            trainer._step()
-            trainer.step += 1
+            trainer.advance()
             seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         network.embed(tokens, reading)
@@ -114,7 +114,7 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
         raise ConfigError(f"a time can be given to a recipe that fine-tunes an encoder, but {recipe.method} does not.")
     if recipe.finetune.steps is not None:
         raise ConfigError("both a time and finetune.steps are given; leave out one of the two.")
-    steps = steps_within(seconds, data, problem, recipe, run)
+    steps = steps_within(seconds / recipe.ensemble.runs, data, problem, recipe, run)
     return with_settings(recipe, {"finetune.steps": steps}) if steps else recipe
 
 

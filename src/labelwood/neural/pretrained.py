@@ -75,7 +75,8 @@ def read(folder: Path) -> Source:
         others = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".h5", ".msgpack", ".pt", ".ckpt"})
         found = f"only {others[0]}, which could run code when opened" if others else "none"
         raise ConfigError(f"the encoder folder {folder} must hold its weights as .safetensors, but has {found}.")
-    return Source(folder, config, _digest([path, folder / "tokenizer.json", *files]))
+    words = sorted(p for p in folder.iterdir() if p.suffix in {".json", ".txt", ".model"} and p != path)
+    return Source(folder, config, _digest([path, *words, *files]))
 
 
 def _folder(model: str) -> Path:
@@ -114,7 +115,10 @@ def _from_hub(repository: str, asked: str) -> Path:
 def _weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        try:
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise ConfigError(f"the encoder's {index} cannot be read: {error}") from error
         return [folder / Path(name).name for name in sorted(names)]
     whole = folder / "model.safetensors"
     return [whole] if whole.is_file() else []

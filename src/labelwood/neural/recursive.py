@@ -88,10 +88,14 @@ class Recursion:
 
     @cached_property
     def levels(self) -> int:
-        """How many levels are fine-tuned."""
-        fitting = [t for t in range(self.tree.depth) if 1 < self.tree.size(t) <= self.config.max_clusters]
-        most = self.tree.depth if self.config.levels is None else self.config.levels
-        return min(len(fitting), most)
+        """How many levels are fine-tuned, from the coarsest on."""
+        if self.tree.size(0) < 2 < self.tree.size(self.tree.depth - 1):
+            raise ConfigError(
+                f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "
+                "nothing; leave it out of coarse.levels, or choose another coarse.kind."
+            )
+        fitting = [size for size in self.tree.sizes if 1 < size <= self.config.max_clusters]
+        return len(fitting[: self.config.levels])
 
     def train(self) -> Tuned | None:
         """All levels; None if no level can be fine-tuned."""
@@ -134,7 +138,7 @@ class Recursion:
         head = self.first_head(t, network.width, above, m, costs)
         task = Task(
             head=head, reading=reading, y=costs, m=m, child_ptr=self.tree.child_ptrs[t],
-            loss=self._at("loss", t), alpha=self._at("alpha", t), head_lr=self._at("head_lr", t),
+            loss=self._at("loss", t), alpha=self._at("alpha", t), head_lr=self.head_lr(t),
         )  # fmt: skip
         rows, held = self.split
         name = f"fine-tuning level {t + 1} of {self.levels}"
@@ -189,9 +193,11 @@ class Recursion:
         """The head before its first step."""
         import torch
 
+        from .trainer import mixed
+
         kind, nodes = self._at("bootstrap", t), self.tree.size(t)
         if above is None or m is None or kind == "none":
-            generator = torch.Generator().manual_seed(self.recipe.seed * 1000 + t)
+            generator = torch.Generator().manual_seed(mixed(self.recipe.seed, t, 2) % 2**63)
             weight = torch.empty(nodes, width).normal_(0, 0.02, generator=generator).numpy()
             return self._head(weight, np.zeros(nodes, np.float32))
         if kind == "inherit":
@@ -228,7 +234,13 @@ class Recursion:
     # --- matching ---------------------------------------------------------------------------------
 
     def _match(self, t: int, tuned: Tuned, above: Matched | None) -> Matched:
-        inputs = {"tuned": tuned.key, "above": None if above is None else above.key, "matcher": self.config.matcher}
+        inputs = {
+            "tuned": tuned.key,
+            "above": None if above is None else above.key,
+            "matcher": self.config.matcher,
+            "width": self._at("width", t + 1),
+            "scale": self.recipe.encoder.scale,
+        }
         stage = self.space.stage(f"match-{t + 1}", inputs, partial(self._matched, t, tuned, above))
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
 
@@ -282,8 +294,8 @@ class Recursion:
         if self.given:
             return np.arange(n - self.given), np.arange(n - self.given, n)
         count = int(config.valid if config.valid >= 1 else config.valid * n)
-        count = min(count, config.valid_most, n // 2)
         labelled = np.flatnonzero(self.y.counts() > 0)
+        count = min(count, config.valid_most, len(labelled) // 2)
         order = np.random.Generator(np.random.Philox(key=[self.recipe.seed, 7])).permutation(labelled)
         held = np.sort(order[:count])
         return np.setdiff1d(np.arange(n), held), held
@@ -323,7 +335,7 @@ class Recursion:
                 found = Candidates.below(m, self.tree.child_ptrs[t])
                 nodes = found.nodes
                 logits = np.where(found.mask, e @ weight[nodes].T + bias[nodes], -np.inf)
-            order = np.argsort(-logits, axis=1, kind="stable")[:, :keep]
+            order = _best(logits, keep)
             value = np.take_along_axis(logits, order, 1)
             width = order.shape[1]
             ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
@@ -334,6 +346,11 @@ class Recursion:
 
     def _at(self, name: str, t: int) -> Any:
         return at(getattr(self.config, name), t, self.levels, f"finetune.{name}")
+
+    def head_lr(self, t: int) -> float:
+        """Of a level's head."""
+        first, rate = self.config.first_head_lr, self._at("head_lr", t)
+        return rate if t or first is None else first
 
     def settings(self, t: int) -> dict[str, Any]:
         """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
@@ -369,6 +386,15 @@ def dense_weights(level: LinearLevel) -> tuple[NDArray[np.float32], NDArray[np.f
         weight[first:last] = block.reshape(d, last - first).T
         bias[first:last] = biases
     return weight, bias
+
+
+def _best(logits: NDArray[np.float32], keep: int) -> NDArray[np.int64]:
+    """Columns (n, keep) of the largest values, falling; of equal ones the first."""
+    if keep < logits.shape[1]:
+        near = np.sort(np.argpartition(-logits, keep - 1, axis=1)[:, :keep], axis=1)
+        order = np.argsort(-np.take_along_axis(logits, near, 1), axis=1, kind="stable")
+        return np.take_along_axis(near, order, 1)
+    return np.argsort(-logits, axis=1, kind="stable")
 
 
 def _l1(costs: Csr) -> Csr:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..config import to_dict
 from ..data.dataset import align_labels
 from ..digests import digest_plain
-from ..errors import ConfigError
+from ..errors import ConfigError, needs
 from ..sparse import Csr, Features, stacked
 from ..tree import Tree
 from . import pretrained
@@ -37,16 +37,6 @@ class Encoded:
     x: Features
     key: str
     embedder: Embedder
-
-
-def _torch_side(method: str) -> Any:
-    try:
-        from . import encoder
-    except ImportError as error:
-        raise ConfigError(
-            f"{method} needs torch, which is not installed ({error}); install labelwood[neural]."
-        ) from error
-    return encoder
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,7 +86,9 @@ class Encoding:
 
     def start(self) -> tuple[Embedder, Tokens, str]:
         """The pretrained encoder, and the tokens of all texts."""
-        encoders = _torch_side(self.recipe.method)
+        with needs(self.recipe.method, "neural"):
+            from . import encoder as encoders
+        encoders.check_device(self.run.device)
         config, progress = self.recipe.encoder, self.run.progress
         source = pretrained.find(config.model)
         tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
@@ -139,7 +131,7 @@ class Encoding:
         """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
         graph = self.recipe.encoder.runtime != "torch"
 
-        tokens = tokens.take(np.arange(len(self.texts)))
+        tokens = tokens.first(len(self.texts))
 
         def make() -> dict[str, NDArray[Any]]:
             made = embedder.exported() if graph else embedder

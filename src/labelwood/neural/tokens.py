@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ConfigError, ModelFileError
+from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
 from ..sparse import pointers
 
@@ -49,6 +49,10 @@ class Tokens:
         offsets = np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]])
         return Tokens(np.concatenate([self.ids, others.ids]), offsets, self.frame)
 
+    def first(self, count: int) -> Tokens:
+        """The first documents."""
+        return Tokens(self.ids[: self.offsets[count]], self.offsets[: count + 1], self.frame)
+
     def take(self, rows: NDArray[np.integer[Any]]) -> Tokens:
         """The named documents, in that order."""
         lengths = self.lengths[rows]
@@ -66,8 +70,8 @@ class Tokeniser:
 
     @cached_property
     def _native(self) -> Any:
-        from tokenizers import Tokenizer
-
+        with needs("an encoder", "neural"):
+            from tokenizers import Tokenizer
         try:
             native = Tokenizer.from_str(self.spec.decode("utf-8"))
         except Exception as error:  # the package raises bare Exceptions
@@ -92,13 +96,14 @@ class Tokeniser:
 
     def __call__(self, texts: Documents, progress: Tick | None = None) -> Tokens:
         """Ids of all texts, each at most `max_tokens` long with its frame."""
-        parts: list[list[int]] = []
+        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for start in range(0, len(texts), BLOCK):
-            parts += self._block([texts[i] for i in range(start, min(start + BLOCK, len(texts)))])
+            block = self._block([texts[i] for i in range(start, min(start + BLOCK, len(texts)))])
+            ids.append(np.fromiter((i for part in block for i in part), np.int32))
+            lengths.append(np.array([len(part) for part in block], np.int64))
             if progress is not None:
                 progress(min(start + BLOCK, len(texts)), len(texts))
-        ids = np.fromiter((i for part in parts for i in part), np.int32)
-        return Tokens(ids, pointers(np.array([len(part) for part in parts], np.int64)), sum(map(len, self.frame)))
+        return Tokens(np.concatenate(ids), pointers(np.concatenate(lengths)), sum(map(len, self.frame)))
 
     def _block(self, texts: Sequence[str]) -> list[list[int]]:
         before, after = self.frame

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..errors import TrainingError
 from ..progress import Tick
 from ..sparse import Csr
 from .encoder import Encoder, Reading, packed
@@ -130,6 +131,7 @@ class Trainer:
         self.step, self.best_quality = 0, -math.inf
         self.best: State | None = None
         self.recent: list[float] = []
+        self._drawn: tuple[int, NDArray[np.int64]] | None = None
 
     def run(self) -> float:
         """All steps that are left; the encoder and the heads end as the best that was measured. Returns its quality."""
@@ -143,8 +145,12 @@ class Trainer:
             hooks.tick(self.step, self.schedule.steps)
         while self.step < self.schedule.steps:
             began = hooks.clock()
-            loss, width = self._step()
-            self.step += 1
+            loss, width = self.advance()
+            if not math.isfinite(loss):
+                raise TrainingError(
+                    f"{hooks.stage}: the loss is {loss} at step {self.step}; the learning rates are too high for this "
+                    f"data (finetune.lr is {self.schedule.lr:g}). Lower finetune.lr and finetune.head_lr."
+                )
             quality = self._check() if self.schedule.is_check(self.step) else None
             self._report(loss, width, hooks.clock() - began, quality)
             if hooks.keeper is not None and hooks.clock() - last >= hooks.every and self.step < self.schedule.steps:
@@ -160,10 +166,22 @@ class Trainer:
         places = np.arange(step * size, (step + 1) * size)
         found = np.empty(size, np.int64)
         for epoch in np.unique(places // n):
-            order = np.random.Generator(np.random.Philox(key=_mixed(*self.key, int(epoch), 0))).permutation(n)
             inside = places // n == epoch
-            found[inside] = order[places[inside] % n]
+            found[inside] = self._order(int(epoch))[places[inside] % n]
         return self.rows[found]
+
+    def advance(self) -> tuple[float, float]:
+        """One step. Returns the mean loss and candidates per document."""
+        found = self._step()
+        self.step += 1
+        return found
+
+    def _order(self, epoch: int) -> NDArray[np.int64]:
+        """The order of the documents in an epoch."""
+        if self._drawn is None or self._drawn[0] != epoch:
+            draw = np.random.Generator(np.random.Philox(key=mixed(*self.key, epoch, 0)))
+            self._drawn = epoch, draw.permutation(len(self.rows))
+        return self._drawn[1]
 
     def _step(self) -> tuple[float, float]:
         """One step: losses of all shards, then one update. Returns the mean loss and candidates per document."""
@@ -171,7 +189,7 @@ class Trainer:
         self.encoder.train()
         if self.optimiser is not None:
             self.optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(_mixed(*self.key, self.step, 1) % 2**63)
+        torch.manual_seed(mixed(*self.key, self.step, 1) % 2**63)
         rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
         lists = [task.candidates(rows) for task in self.tasks]
         gathered = [task.head.gather(c.nodes) for task, c in zip(self.tasks, lists, strict=True)]
@@ -284,7 +302,7 @@ def _part(state: Mapping[str, NDArray[Any]], prefix: str) -> State:
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
-def _mixed(*parts: int) -> int:
+def mixed(*parts: int) -> int:
     """One 128-bit key from several numbers."""
     return int.from_bytes(np.random.SeedSequence(parts).generate_state(4, np.uint32).tobytes(), "little")
 
