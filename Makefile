@@ -118,7 +118,7 @@ $(SAFE)/.ready: pyproject.toml constraints.txt $(NATIVE)
 sanitize: $(SAFE)/.ready
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	HYPOTHESIS_SHARE=0.05 $(SAFE)/bin/python -m pytest -m native -p no:cacheprovider
+	HYPOTHESIS_SHARE=0.05 $(SAFE)/bin/python -m pytest -m native -p no:cacheprovider -n 2
 
 clean:
 	rm -rf $(VENV) .venv-* build
