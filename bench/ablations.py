@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-import labelwood as lw
 from labelwood.bootstrap import RowScores, compare
 from labelwood.data import Dataset, align_labels, read
 from labelwood.metrics import MetricsConfig, by_row
@@ -26,7 +25,7 @@ from labelwood.progress import Silent
 from labelwood.recipes import resolve
 from labelwood.run import Run
 from labelwood.train import train
-from prepare import locate
+from prepare import locate, version
 
 HERE = Path(__file__).resolve().parent
 KS = (1, 3, 5)
@@ -121,7 +120,7 @@ class Lab:
         """Metrics, times and losses of one run; from the cache where it ran before."""
         common = self.options.set if method == XRT else {}
         settings = {**common, **settings}
-        what = json.dumps([method, settings, seed, len(self.held), _version()], sort_keys=True)
+        what = json.dumps([method, settings, seed, len(self.held), version()], sort_keys=True)
         file = self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
         if not file.exists():
             self._run(method, settings, seed, file)
@@ -134,7 +133,7 @@ class Lab:
         progress, start = Silent(), time.perf_counter()
         recipe = resolve(method, settings=settings, seed=seed)
         run = Run(
-            self.options.threads, progress, self.folder / "work", shared=True,
+            self.options.threads, progress, self.folder / f"work-{version()}", shared=True,
             tell=lambda e: losses.append((e.stage, e.step, e.loss, e.quality)),
         )  # fmt: skip
         model = train(self.train, recipe, run)
@@ -175,11 +174,6 @@ def _gain(first: list[dict[str, Any]], other: list[dict[str, Any]], metric: str)
     )
     gain = compare(b, a)
     return f"{gain.difference:+.2f} ({gain.low:+.1f} … {gain.high:+.1f})"
-
-
-def _version() -> str:
-    files = sorted(Path(lw.__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 def main() -> None:

@@ -44,6 +44,12 @@ def locate(data: str) -> tuple[str, Path, Path]:
     raise SystemExit(f"{folder} holds no train and test (or dev) files; set LABELWOOD_DATA, or give --data TRAIN:TEST.")
 
 
+def version() -> str:
+    """Names the Python code of this build: results of another one are not reused."""
+    files = sorted(Path(lw.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
 def _there(path: Path) -> Path:
     if not path.exists():
         raise SystemExit(f"{path} is missing.")

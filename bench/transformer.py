@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-import labelwood
 from labelwood.data import align_labels, read
 from labelwood.features import Tfidf, TfidfConfig
 from labelwood.metrics import MetricsConfig, evaluate
 from labelwood.neural.pretrained import find
-from prepare import locate
+from prepare import locate, version
 
 HERE = Path(__file__).resolve().parent
 
@@ -71,7 +70,7 @@ def run(side: str, python: str, folder: Path, settings: dict[str, str], turn: in
     """One side in a process of its own; from the cache where it ran before."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     (folder / "about.json").write_text(json.dumps({**about, "settings": settings}), encoding="utf-8")
-    what = [side, settings, turn, "" if side == "pecos" else _version()]
+    what = [side, settings, turn, "" if side == "pecos" else version()]
     out = folder / f"{side}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]}.json"
     if not out.exists():
         print(f"{time.strftime('%H:%M:%S')} {side} {settings}", flush=True)
@@ -87,11 +86,6 @@ def run(side: str, python: str, folder: Path, settings: dict[str, str], turn: in
     found |= {key: scores[key] for key in ("P@1", "P@3", "P@5")}
     found["tuning docs/s"] = sum(about["steps"]) * about["batch"] / found["tuning s"]
     return found
-
-
-def _version() -> str:
-    files = sorted(Path(labelwood.__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:

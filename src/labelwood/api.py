@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from .predictor import Predictor, as_dataset
 from .progress import Progress, Silent
 from .recipes import resolve
 from .run import Run
-from .train import timed
 from .train import train as run_recipe
 
 __all__ = ["load", "plan", "train"]
@@ -86,8 +84,12 @@ def train(
     folder = None if work is None else Path(work)
     run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory), device, tell)
     if time is not None:
+        from .neural.pace import timed
+
         recipe = timed(recipe, time, dataset, run)
-    held_out = None if valid is None else as_dataset(valid, options=dataclasses.replace(options, split="test"))
+    if isinstance(valid, str | Path) and Path(valid).is_dir():
+        raise ConfigError(f"valid={str(valid)!r} is a folder, whose held-out part is a test set; give a file.")
+    held_out = None if valid is None else as_dataset(valid, options=options)
     return run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
 
 

@@ -42,6 +42,13 @@ def from_ids(ids: NDArray[np.int32], cols: int) -> Csr:
     return Csr(pointers(kept.sum(axis=1)), flat, np.ones(len(flat), np.float32), cols)
 
 
+def chosen(source: str, teacher: Csr, predicted: Csr) -> Csr:
+    """M by its source."""
+    if source == "union":
+        return union(teacher, predicted)
+    return teacher if source == "teacher" else predicted
+
+
 def union(a: Csr, b: Csr) -> Csr:
     """Entries of either, as a 0/1 matrix."""
     keys = np.unique(np.concatenate([m.row_of() * m.cols + m.indices for m in (a, b)]))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, limits, store
+from . import _core, limits
 from .config import at, to_dict
 from .data import Dataset, Texts
 from .ensemble import Ensemble
@@ -30,14 +30,14 @@ from .names import Names
 from .neural.embedder import Embedder
 from .predictor import Predictor
 from .problem import Problem, prepare
-from .recipes import Recipe, check_depth, from_plain
+from .recipes import Recipe, check_depth
 from .run import Run
 from .search import Search, search
-from .shortlist import all_rows, from_ids, union
+from .shortlist import all_rows, chosen, from_ids
 from .sparse import Csr, Features, checked
 from .tail import centroid_tensors, centroids, centroids_from, weights
 from .tree import Tree, TreeConfig, build, up
-from .workspace import Workspace, begun, digest_plain
+from .workspace import Workspace, digest_plain
 
 if TYPE_CHECKING:
     from .neural.stages import Encoded
@@ -81,27 +81,6 @@ def identity_of(model: Predictor) -> dict[str, Any]:
     ):
         return {}
     return identity(recipe, model.data_key)
-
-
-def timed(recipe: Recipe, time: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
-    """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
-    from .neural.pace import seconds, with_time
-
-    budget = seconds(str(time))
-    kept = _kept_recipe(run.work, model) if run.resume else None
-    if kept is not None and kept.finetune.steps is not None and recipe.finetune.steps is None:
-        return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
-    with run.progress.stage("measuring the pace"):
-        return with_time(recipe, budget, data, prepare(data), run)
-
-
-def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
-    """Of a run that was begun, or of the model that it ended in."""
-    found = None if work is None else begun(work)
-    if found is None and model is not None and store.exists(model):
-        meta = store.describe(model).meta
-        found = meta if "recipe" in meta else next(iter(meta.get("members", [])), None)
-    return None if not found or "recipe" not in found else from_plain(found["recipe"])
 
 
 def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
@@ -440,5 +419,4 @@ class _Trainer:
         with self.run.progress.stage(self.named(grown, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
             found = Search(self.recipe.search, tree.depth, width)
             ids, _ = search(x, above, found, threads=self.run.workers, progress=tick)
-        predicted = from_ids(ids, tree.size(t - 1))
-        return union(teacher, predicted) if source == "union" else predicted
+        return chosen(source, teacher, from_ids(ids, tree.size(t - 1)))

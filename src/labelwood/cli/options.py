@@ -90,6 +90,28 @@ Memory = Annotated[
     ),
 ]  # fmt: skip
 
+TimeAllowed = Annotated[
+    str | None,
+    typer.Option("--time", metavar="T", help="How long fine-tuning may take, e.g. 10m or 1.5h: it fixes the steps."),
+]
+Device = Annotated[str, typer.Option("--device", metavar="cpu|cuda|mps", help="Where an encoder is trained.")]
+LogsFolder = Annotated[
+    Path | None, typer.Option("--logs", metavar="DIR", help="Write TensorBoard's events of a fine-tuning there.")
+]
+KeepEvery = Annotated[
+    float, typer.Option("--keep-every", metavar="SECONDS", min=0, help="Between two kept states of a fine-tuning.")
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", parser=whole(0, limits.MAX_SEED), help="Every random choice follows from it."),
+]
+HeldOutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--valid", metavar="FILE",
+        help="Held-out data to measure on, and to choose checkpoints by (a folder's test part is only measured on).",
+    ),
+]  # fmt: skip
 LabelTextsFile = Annotated[
     Path | None,
     typer.Option(

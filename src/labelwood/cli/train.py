@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .. import budget, limits, store
+from .. import budget, store
 from ..data import Dataset, ReadOptions
 from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
@@ -19,24 +19,29 @@ from ..predictor import Predictor
 from ..progress import Progress, Terminal
 from ..recipes import Recipe, resolve
 from ..run import Run
-from ..train import identity, identity_of, problem_of, timed, train_into
+from ..train import identity, identity_of, problem_of, train_into
 from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (
     DATA_FLAGS,
     ConfigFile,
+    Device,
+    HeldOutFile,
+    KeepEvery,
     LabelTextsFile,
+    LogsFolder,
     Memory,
     MethodName,
     PresetName,
+    Seed,
     Settings,
     TaxonomyFile,
     Threads,
+    TimeAllowed,
     TrainingData,
     expand,
     parse_settings,
-    whole,
 )
 
 
@@ -49,37 +54,16 @@ def train(
     preset: PresetName = None,
     config: ConfigFile = None,
     set_: Settings = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", metavar="N", parser=whole(0, limits.MAX_SEED), help="Every random choice follows from it."
-        ),
-    ] = None,
+    seed: Seed = None,
     label_texts: LabelTextsFile = None,
     taxonomy: TaxonomyFile = None,
-    valid: Annotated[
-        Path | None,
-        typer.Option("--valid", metavar="FILE", help="Held-out data to measure on, and to choose checkpoints by."),
-    ] = None,
+    valid: HeldOutFile = None,
     threads: Threads = 0,
     memory: Memory = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            metavar="T",
-            help="How long fine-tuning may take, e.g. 10m or 1.5h: it fixes the steps.",
-        ),
-    ] = None,
-    device: Annotated[
-        str, typer.Option("--device", metavar="cpu|cuda|mps", help="Where an encoder is trained.")
-    ] = "cpu",
-    logs: Annotated[
-        Path | None, typer.Option("--logs", metavar="DIR", help="Write TensorBoard's events of a fine-tuning there.")
-    ] = None,
-    keep_every: Annotated[
-        float, typer.Option("--keep-every", metavar="SECONDS", help="Between two kept states of a fine-tuning.")
-    ] = 180.0,
+    time: TimeAllowed = None,
+    device: Device = "cpu",
+    logs: LogsFolder = None,
+    keep_every: KeepEvery = 180.0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model and any run that is kept.")] = False,
     keep_work: Annotated[bool, typer.Option("--keep-work", help="Keep DIR.work after success.")] = False,
@@ -89,8 +73,6 @@ def train(
 
     An interrupted run leaves its finished stages in DIR.work; --resume continues to the very same model.
     """
-    if not keep_every >= 0:
-        raise typer.BadParameter(f"it must be a number of seconds ≥ 0, but is {keep_every}.", param_hint="--keep-every")
     if resume and overwrite:
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
@@ -109,25 +91,41 @@ def train(
     show.dataset(name_of(data), training)
     training = sides.over(training)
     if time is not None:
-        recipe = timed(recipe, time, training, run, model)
-        steps = recipe.finetune.steps
-        spelled = ",".join(map(str, steps)) if isinstance(steps, tuple) else str(steps)
-        show.say(f"{time} of fine-tuning here: --set finetune.steps={spelled}")
-    if resume and _is_finished(model, _identity(training, recipe, held_out), training, run, keep_work):
+        recipe = _timed(recipe, time, training, run, model)
+    chooser = None if valid is not None and valid.is_dir() else held_out  # a folder's part is called test
+    if resume and _is_finished(model, _identity(training, recipe, chooser), training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
     run = within(training, recipe, run)
+    with _saying_what_is_kept(run):
+        trained = train_into(model, training, recipe, run, valid=chooser, keep_work=keep_work)
+    _report(trained, model, run.progress)
+    if held_out is not None:
+        show.heading(f"On {valid}")
+        show.metrics(trained.evaluate(held_out, threads=threads, progress=run.progress))
+
+
+def _timed(recipe: Recipe, time: str, data: Dataset, run: Run, model: Path) -> Recipe:
+    """The recipe with the steps that fit the time, which are told."""
+    from ..neural.pace import timed
+
+    recipe = timed(recipe, time, data, run, model)
+    steps = recipe.finetune.steps
+    spelled = ",".join(map(str, steps)) if isinstance(steps, tuple) else str(steps)
+    show.say(f"{time} of fine-tuning here: --set finetune.steps={spelled}")
+    return recipe
+
+
+@contextmanager
+def _saying_what_is_kept(run: Run) -> Iterator[None]:
+    """Who stops a run is told how it goes on."""
     try:
-        trained = train_into(model, training, recipe, run, valid=held_out, keep_work=keep_work)
+        yield
     except show.Stopped:
         if run.work is not None and started(run.work):
             kept = "finished stages are" if has_stages(run.work) else "no stage was finished, but the run is"
             show.complain("stopped", f"{kept} kept in {run.work}; the same command with --resume continues.")
         raise
-    _report(trained, model, run.progress)
-    if held_out is not None:
-        show.heading(f"On {valid}")
-        show.metrics(trained.evaluate(held_out, threads=threads, progress=run.progress))
 
 
 def _teller(progress: Terminal, logs: Path | None) -> Callable[[Any], None]:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import store
 from ..config import at, with_settings
 from ..data import Dataset
 from ..errors import ConfigError, needs
+from ..problem import prepare
+from ..recipes import from_plain
 from ..tree import level_sizes
+from ..workspace import begun
 from . import pretrained
 from .tokens import Tokeniser
 
@@ -106,6 +111,25 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
         )
     total = (SHARE * seconds - fixed) / pace.step
     return tuple(max(FEWEST, math.floor(total * share / sum(shares))) for share in shares)
+
+
+def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
+    """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
+    budget = seconds(str(allowed))
+    kept = _kept_recipe(run.work, model) if run.resume else None
+    if kept is not None and kept.finetune.steps is not None and recipe.finetune.steps is None:
+        return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
+    with run.progress.stage("measuring the pace"):
+        return with_time(recipe, budget, data, prepare(data), run)
+
+
+def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
+    """Of a run that was begun, or of the model that it ended in."""
+    found = None if work is None else begun(work)
+    if found is None and model is not None and store.exists(model):
+        meta = store.describe(model).meta
+        found = meta if "recipe" in meta else next(iter(meta.get("members", [])), None)
+    return None if not found or "recipe" not in found else from_plain(found["recipe"])
 
 
 def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, run: Run) -> Recipe:

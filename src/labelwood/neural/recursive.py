@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 from ..config import at
 from ..errors import ConfigError
 from ..labels import binary
-from ..linear import LinearConfig, LinearLevel, Place, relevance, train_level
+from ..linear import LinearConfig, Place, relevance, train_level
 from ..metrics import hits
-from ..search import Search, SearchConfig, search
-from ..shortlist import all_rows, from_ids, union
+from ..search import SearchConfig
+from ..shortlist import all_rows, chosen, from_ids
 from ..sparse import Csr, Features
 from ..tree import Tree, up
+from . import match
 from .config import FinetuneConfig
 from .embedder import Embedder, half, unit
+from .match import Matched
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -56,15 +58,6 @@ class Tuned:
     @property
     def weights(self) -> Tensors:
         return {name.removeprefix("encoder."): a for name, a in self.tensors.items() if name.startswith("encoder.")}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Matched:
-    """Predicted parents (n, width), -1 for none, with their log scores."""
-
-    key: str
-    nodes: NDArray[np.int32]
-    scores: NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -183,11 +176,8 @@ class Recursion:
         """M_t (n, K_{t-1}): the parents whose children are candidates (eq. 8); None at the first level: all."""
         if t == 0 or matched is None:
             return None
-        predicted, source = from_ids(matched.nodes, self.tree.size(t - 1)), self._at("source", t)
-        if source == "predicted":
-            return predicted
-        teacher = up(binary(self.y), self.tree, t - 1)
-        return teacher if source == "teacher" else union(teacher, predicted)
+        teacher, predicted = up(binary(self.y), self.tree, t - 1), from_ids(matched.nodes, self.tree.size(t - 1))
+        return chosen(self._at("source", t), teacher, predicted)
 
     def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
         """The head before its first step."""
@@ -229,7 +219,7 @@ class Recursion:
                 x, costs, m, self.tree.child_ptrs[t], config, place=Place(t, self.tree.depth, self.recipe.seed),
                 threads=self.run.workers, progress=tick,
             )  # fmt: skip
-        return dense_weights(level)
+        return match.dense_weights(level)
 
     # --- matching ---------------------------------------------------------------------------------
 
@@ -245,40 +235,23 @@ class Recursion:
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
 
     def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
-        """The parents that are predicted for the next level, by whom the recipe says (eq. 7)."""
-        keep = min(self._at("width", t + 1), self.tree.size(t))
-        found = []
-        if self.config.matcher != "transformer":
-            found.append(self._by_linear(t, tuned, above, keep))
-        if self.config.matcher != "concat":
-            found.append(self._by_head(t, tuned, above, keep))
-        nodes, scores = found[0] if len(found) == 1 else _averaged(found[0], found[1], keep)
+        """The clusters that are predicted for the next level, by whom the recipe says (eq. 7)."""
+        level = match.Level(self.tree, t, above, min(self._at("width", t + 1), self.tree.size(t)), self.run.workers)
+        x, found = self.features(tuned), []
+        with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
+            if self.config.matcher != "transformer":
+                m = self.shortlist(t, above)
+                m, costs = self._trained(all_rows(x.rows) if m is None else m), self._trained(self._linear_costs(t))
+                found.append(match.by_linear(level, x, m, costs, seed=self.recipe.seed, progress=tick))
+            if self.config.matcher != "concat":
+                found.append(match.by_head(level, (tuned.tensors["head"], tuned.tensors["bias"]), tuned.embedding))
+            nodes, scores = found[0] if len(found) == 1 else match.averaged(found[0], found[1], level)
         return {"nodes": nodes, "scores": scores}
 
-    def _by_linear(
-        self, t: int, tuned: Tuned, above: Matched | None, keep: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """A linear level on words and embedding, searched from the parents that were predicted before."""
-        x = self.features(tuned)
-        m = self.shortlist(t, above)
-        costs = self.targets(t) if self.config.relevance != "counts" else _l1(self.targets(t))
-        config = LinearConfig(threshold=0.001, weights="float32")
-        m, costs = self._trained(all_rows(x.rows) if m is None else m), self._trained(costs)
-        with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
-            level = train_level(
-                x, costs, m, self.tree.child_ptrs[t], config, place=Place(t, self.tree.depth, self.recipe.seed),
-                threads=self.run.workers,
-            )  # fmt: skip
-            start = None if above is None else (above.nodes, above.scores)
-            what = Search(MATCHER, self.tree.depth, keep, above=0 if above is None else t, start=start, logs=True)
-            return search(x, [level], what, threads=self.run.workers, progress=tick)
-
-    def _by_head(
-        self, t: int, tuned: Tuned, above: Matched | None, keep: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The fine-tuned head's own ranking of the children of what was predicted before."""
-        nodes, logits = self._ranked((tuned.tensors["head"], tuned.tensors["bias"]), tuned.embedding, t, above, keep)
-        return nodes, np.where(nodes < 0, 0, -np.logaddexp(0, -logits)).astype(np.float32)
+    def _linear_costs(self, t: int) -> Csr:
+        """Costs of the linear matcher's positives: l1-normalised wherever there are costs at all."""
+        costs = self.targets(t)
+        return relevance(costs, LinearConfig(relevance="induce")) if self.config.relevance == "counts" else costs
 
     def features(self, tuned: Tuned) -> Features:
         """Φ_cat (eq. 10): words and embedding, each of length one."""
@@ -309,38 +282,12 @@ class Recursion:
     def _quality(self, network: Encoder, head: Head, t: int, held: NDArray[np.int64], matched: Matched | None) -> float:
         """Mean of P@1 … P@k of the level on held-back documents, nothing forced into their shortlists."""
         embedding = network.embed(self.tokens.take(held), network.reading(self.recipe.encoder))
-        part = None if matched is None else Matched(matched.key, matched.nodes[held], matched.scores[held])
         k = min(self.config.check_k, head.nodes)
-        ids, _ = self._ranked(head.weights, embedding, t, part, k)
+        level = match.Level(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
+        ids, _ = match.ranked(level, head.weights, embedding)
         truth = up(binary(self.y.take(held)), self.tree, t)
         found = hits(ids.astype(np.int64), truth)
         return float((np.cumsum(found, axis=1) / np.arange(1, k + 1)).mean())
-
-    def _ranked(
-        self, weights: tuple[NDArray[np.float32], NDArray[np.float32]], embedding: NDArray[Any], t: int,
-        above: Matched | None, keep: int,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
-        """The best nodes (n, keep) of a level by its head, among the children of predicted parents; -1 for none."""
-        from .head import Candidates
-
-        (weight, bias), n = weights, len(embedding)
-        ids, best = np.full((n, keep), -1, np.int32), np.zeros((n, keep), np.float32)
-        for start in range(0, n, BLOCK):
-            rows = slice(start, min(n, start + BLOCK))
-            e = np.asarray(embedding[rows], np.float32)
-            if above is None:
-                nodes, logits = np.arange(len(bias)), e @ weight.T + bias
-            else:
-                m = from_ids(above.nodes[rows], self.tree.size(t - 1))
-                found = Candidates.below(m, self.tree.child_ptrs[t])
-                nodes = found.nodes
-                logits = np.where(found.mask, e @ weight[nodes].T + bias[nodes], -np.inf)
-            order = _best(logits, keep)
-            value = np.take_along_axis(logits, order, 1)
-            width = order.shape[1]
-            ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
-            best[rows, :width] = np.where(np.isfinite(value), value, 0)
-        return ids, best
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -375,44 +322,3 @@ class Recursion:
             warmup=self._at("warmup", t), weight_decay=config.weight_decay, head_decay=config.head_decay,
             clip=config.clip, head_dropout=config.head_dropout, checks=self._at("checks", t), mixed=config.mixed,
         )  # fmt: skip
-
-
-def dense_weights(level: LinearLevel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """W (K, d) and b (K,) of a level on dense features."""
-    children, d = int(level.child_ptr[-1]), level.dense_cols
-    weight, bias = np.zeros((children, d), np.float32), np.zeros(children, np.float32)
-    for parent, (first, last) in enumerate(zip(level.child_ptr[:-1], level.child_ptr[1:], strict=True)):
-        *_, biases, block = level.native.decode(parent)
-        weight[first:last] = block.reshape(d, last - first).T
-        bias[first:last] = biases
-    return weight, bias
-
-
-def _best(logits: NDArray[np.float32], keep: int) -> NDArray[np.int64]:
-    """Columns (n, keep) of the largest values, falling; of equal ones the first."""
-    if keep < logits.shape[1]:
-        near = np.sort(np.argpartition(-logits, keep - 1, axis=1)[:, :keep], axis=1)
-        order = np.argsort(-np.take_along_axis(logits, near, 1), axis=1, kind="stable")
-        return np.take_along_axis(near, order, 1)
-    return np.argsort(-logits, axis=1, kind="stable")
-
-
-def _l1(costs: Csr) -> Csr:
-    return relevance(costs, LinearConfig(relevance="induce"))
-
-
-def _averaged(
-    a: tuple[NDArray[np.int32], NDArray[np.float32]], b: tuple[NDArray[np.int32], NDArray[np.float32]], keep: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The mean of two rankings' probabilities; who is missing in one has 0 there."""
-    nodes, scores = np.full_like(a[0], -1), np.zeros_like(a[1])
-    for i in range(len(nodes)):
-        total: dict[int, float] = {}
-        for ids, logs in ((a[0][i], a[1][i]), (b[0][i], b[1][i])):
-            for node, log in zip(ids.tolist(), logs.tolist(), strict=True):
-                if node >= 0:
-                    total[node] = total.get(node, 0.0) + 0.5 * float(np.exp(log))
-        best = sorted(total.items(), key=lambda item: (-item[1], item[0]))[:keep]
-        nodes[i, : len(best)] = [node for node, _ in best]
-        scores[i, : len(best)] = np.log([max(score, 1e-30) for _, score in best])
-    return nodes, scores

@@ -110,7 +110,7 @@ class Tokeniser:
         body = self.max_tokens - len(before) - len(after)
         most = CHARACTERS * self.max_tokens
         self._native.enable_truncation(body + 1)  # one more tells that the cut cost nothing
-        found = self._ids([text[:most] for text in texts])
+        found = self._ids([_cut(text, most) for text in texts])
         short = [i for i, text in enumerate(texts) if len(text) > most and len(found[i]) <= body]
         for i, ids in zip(short, self._ids([texts[i] for i in short]), strict=True):
             found[i] = ids
@@ -118,6 +118,14 @@ class Tokeniser:
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return [e.ids for e in self._native.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many characters, whole words; all of a text that has no blank there."""
+    if len(text) <= most:
+        return text
+    end = max(text.rfind(blank, 0, most) for blank in " \n\t")
+    return text[:end] if end > 0 else text
 
 
 def by_length(tokens: Tokens, budget: int) -> Iterator[NDArray[np.int64]]:

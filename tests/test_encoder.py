@@ -1,0 +1,184 @@
+"""Encoders: the lean BERT beside transformers, folders that are broken, what is imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import labelwood as lw
+import tiny
+from labelwood.neural import encoder as encoders
+from labelwood.neural import lean, pretrained
+from labelwood.neural.encoder import Reading, packed
+from small import LISTS, READ, TEXTS, fit, source, tokeniser
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+def test_the_lean_bert_gives_the_numbers_of_transformers(pooling):
+    tokens = tokeniser()(["word1 word2", "common", "a b c d e f g h", "", "word3 " * 30])
+    ours, theirs = (encoders.load(source(), dataclasses.replace(READ, engine=e)) for e in ("lean", "transformers"))
+    for layer in range(3):
+        reading = Reading((layer,), pooling)
+        a, b = ours.embed(tokens, reading), theirs.embed(tokens, reading)
+        assert np.abs(a - b).max() < 2e-6
+        assert np.abs(a).max() > 0.1
+
+
+def test_packing_documents_changes_nothing():
+    """A document's vector does not depend on its neighbours."""
+    net = encoders.load(source(), READ)
+    tokens = tokeniser()(["word1 word2", "a b c d e f g h", "common", "word5 word5"])
+    reading = net.reading(READ)
+    together = net.embed(tokens, reading)
+    alone = np.concatenate([net.embed(tokens.take(np.array([i])), reading) for i in range(4)])
+    assert np.abs(together - alone).max() < 1e-6
+
+
+def test_gradients_of_the_lean_bert_are_those_of_transformers():
+    tokens = tokeniser()(["word1 word2", "a b c d e f g h", "common"])
+    grads = []
+    for engine in ("lean", "transformers"):
+        net = encoders.load(source(), dataclasses.replace(READ, engine=engine)).eval()
+        vector = net(packed(tokens, np.arange(3)), [Reading((1, 2), "mean")])[0]
+        vector.square().sum().backward()
+        named = dict(net.net.named_parameters())
+        key = "words.weight" if engine == "lean" else "embeddings.word_embeddings.weight"
+        grads.append(named[key].grad.numpy())
+    assert np.abs(grads[0] - grads[1]).max() < 1e-4 * np.abs(grads[1]).max()
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("roberta", {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}),
+        ("distilbert", {"dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 2}),
+        ("xlnet", {"d_model": 16, "d_inner": 32, "n_head": 2, "n_layer": 2}),
+        ("mpnet", {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}),
+        ("electra", {"hidden_size": 16, "embedding_size": 16, "intermediate_size": 32, "num_attention_heads": 2,
+                     "num_hidden_layers": 2}),
+        ("modernbert", {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2,
+                        "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2,
+                        "sep_token_id": 3}),
+    ],
+)  # fmt: skip
+def test_other_encoders_are_read_trained_and_kept(kind, sizes, tmp_path):
+    from transformers import AutoConfig, AutoModel
+
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=200, **sizes)).save_pretrained(tmp_path / "e")
+    (tmp_path / "e" / "tokenizer.json").write_text(tiny.tokenizer(), encoding="utf-8")
+    for pooling in ("mean", "pooler"):
+        settings = {"encoder.model": str(tmp_path / "e"), "encoder.pooling": pooling, "finetune.steps": 1}
+        model = lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings)
+        model.save(tmp_path / "m")
+        again = lw.load(tmp_path / "m")
+        assert np.array_equal(again.predict_arrays(TEXTS)[1], model.predict_arrays(TEXTS)[1])
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda f: f.joinpath("config.json").unlink(), "no config.json"),
+        (lambda f: f.joinpath("config.json").write_text("{"), "cannot be read"),
+        (lambda f: f.joinpath("config.json").write_text("{}"), "names no model_type"),
+        (lambda f: f.joinpath("config.json").write_text('{"model_type": "gpt2"}'), "not an encoder"),
+        (lambda f: f.joinpath("model.safetensors").rename(f / "pytorch_model.bin"), "could run code"),
+        (lambda f: f.joinpath("tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
+        (lambda f: f.joinpath("model.safetensors").write_bytes(b"junk"), "is not the BERT"),
+    ],
+)
+def test_a_broken_encoder_folder_is_told(harm, message, tmp_path):
+    harm(tiny.write(tmp_path / "e"))
+    with pytest.raises(lw.LabelwoodError, match=message):
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings={"encoder.model": str(tmp_path / "e")})
+
+
+def test_an_encoder_that_is_nowhere_is_told(tmp_path):
+    for name in (str(tmp_path / "none"), "nobody/nothing"):
+        with pytest.raises(lw.ConfigError, match=r"not a folder|cannot be fetched|no folder here"):
+            pretrained.find(name)
+
+
+def test_an_encoder_without_pooler_reads_the_first_token(tmp_path):
+    net = encoders.load(pretrained.read(tiny.write(tmp_path / "e", pooler=False)), READ)
+    tokens = tokeniser()(["word1", "word2 word3"])
+    a, b = (net.embed(tokens, Reading((2,), pooling)) for pooling in ("pooler", "cls"))
+    assert np.array_equal(a, b)
+
+
+def test_linear_models_import_no_torch(tmp_path):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, labelwood as lw\n"
+        "lw.train(['a b', 'c d'] * 4, [['x'], ['y']] * 4, settings={'tfidf.min_chars': 1}).predict(['a'])\n"
+        "assert not {'torch', 'transformers', 'tokenizers', 'onnxruntime'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ}, cwd=tmp_path)
+
+
+def test_a_model_folder_holds_no_code(tmp_path):
+    folder = Path(tmp_path / "m")
+    fit().save(folder)
+    assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors"}
+    manifest = json.loads((folder / "labelwood.json").read_text())
+    assert "auto_map" not in manifest["meta"]["encoder"]["config"]
+    assert lean.supports(manifest["meta"]["encoder"]["config"])
+
+
+def test_dropout_keeps_the_mean_and_drops_whole_256ths():
+    torch.manual_seed(0)
+    x = torch.ones(1000, 1000, requires_grad=True)
+    y = lean.drop(x, 0.1, True)
+    assert (y == 0).float().mean().item() == pytest.approx(26 / 256, abs=2e-3)
+    assert y.max().item() == pytest.approx(256 / 230)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert lean.drop(x, 0.1, False) is x
+    assert lean.drop(x, 0.0, True) is x
+
+
+def test_rectangles_hold_neighbours_of_like_length():
+    lengths = torch.tensor([10, 10, 10, 8, 7, 5, 5])
+    batch = lean.Packed.of(torch.arange(55), lengths)
+    assert [(g.count, g.longest, g.mask is None) for g in batch.groups] == [(4, 10, False), (1, 7, True), (2, 5, True)]
+    assert batch.places.tolist() == [i for n in lengths.tolist() for i in range(n)]
+    first = batch.groups[0]
+    assert first.tokens == slice(0, 38)
+    assert first.cells.tolist() == [*range(38)]  # full rows, then 8 of the last
+    assert batch.mean(torch.arange(55.0)[:, None])[1].item() == 14.5
+
+
+def test_members_that_read_one_encoder_differently_stay_different(tmp_path):
+    frozen = {"finetune.on": False, "encoder.features": "embedding"}
+    pools = [
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings={**frozen, "encoder.pooling": p})
+        for p in ("mean", "cls")
+    ]
+    both = lw.Ensemble(pools)
+    both.save(tmp_path / "m")
+    again = lw.load(tmp_path / "m")
+    assert [m.embedder.config.pooling for m in again.members] == ["mean", "cls"]
+    assert np.array_equal(again.predict_arrays(TEXTS)[1], both.predict_arrays(TEXTS)[1])
+
+
+def test_old_names_of_weights_are_known(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = tiny.write(tmp_path / "e")
+    weights = load_file(folder / "model.safetensors")
+    old = {
+        "bert." + name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for name, value in weights.items()
+    }
+    save_file(old, folder / "model.safetensors")
+    tokens = tokeniser()(["word1 word2"])
+    a, b = (encoders.load(s, READ).embed(tokens, Reading((2,), "mean")) for s in (pretrained.read(folder), source()))
+    assert np.array_equal(a, b)

@@ -1,0 +1,83 @@
+"""Presets of the paper, ensembles over seeds and encoders, readouts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import labelwood as lw
+import tiny
+from labelwood.neural import pace
+from labelwood.recipes import resolve
+from labelwood.train import identity_of
+from labelwood.tree import level_sizes
+from small import LISTS, SMALL, TEXTS, fit
+from toy import noisy_set
+
+
+def test_runs_of_an_ensemble_differ_in_seed_and_encoder(tmp_path):
+    other = str(tiny.write(tmp_path / "other", seed=1))
+    settings = {**SMALL, "ensemble.runs": 2, "ensemble.encoders": ("minilm", other), "ensemble.average": "softmax"}
+    model = lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings)
+    assert len(model.members) == 2
+    a, b = (member.embedder.state["words.weight"] for member in model.members)
+    assert np.abs(a - b).max() > 0.1
+    model.save(tmp_path / "m")
+    again = lw.load(tmp_path / "m")
+    assert np.array_equal(again.predict_arrays(TEXTS)[1], model.predict_arrays(TEXTS)[1])
+    assert identity_of(again) == identity_of(model) != {}
+    assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] == 100
+
+
+def test_linear_runs_are_seeds():
+    texts, lists = noisy_set(1)
+    model = lw.train(texts, lists, settings={"ensemble.runs": 3, "tree.leaf": 3})
+    alone = [lw.train(texts, lists, seed=s, settings={"tree.leaf": 3}) for s in range(3)]
+    for member, single in zip(model.members, alone, strict=True):
+        assert np.array_equal(member.tree.leaves, single.tree.leaves)
+
+
+def test_encoders_must_fit_the_runs():
+    with pytest.raises(lw.ConfigError, match="2 encoders"):
+        fit({"ensemble.runs": 3, "ensemble.encoders": ("a", "b")})
+
+
+@pytest.mark.parametrize(
+    ("preset", "labels", "coarse", "refined"),
+    [
+        ("eurlex-4k", 3956, (16, 256, 3956), (4, 32, 256, 3956)),
+        ("wiki10-31k", 30938, (128, 2048, 30938), (8, 128, 2048, 30938)),
+        ("amazoncat-13k", 13330, (128, 1024, 13330), (128, 1024, 13330)),
+        ("wiki-500k", 501070, (64, 512, 4096, 32768, 501070), (8, 256, 8192, 501070)),
+        ("amazon-670k", 670091, (128, 2048, 32768, 670091), (8, 256, 8192, 670091)),
+        ("amazon-3m", 2812281, (128, 2048, 32768, 2812281), (32, 1024, 32768, 2812281)),
+    ],
+)
+def test_published_presets_have_the_trees_of_table_7(preset, labels, coarse, refined):
+    """But for Amazon-3M's refined tree, whose printed sizes its own rule (32-way, leaves of 100) does not give."""
+    recipe = resolve("xr-transformer", preset=preset)
+    assert level_sizes(labels, recipe.coarse) == coarse
+    assert level_sizes(labels, recipe.tree) == refined
+    tuned = pace.tuned_levels(labels, recipe)
+    assert len(recipe.finetune.steps) == len(tuned)
+    assert tuned == tuple(size for size in coarse if size <= 32768)
+
+
+def test_the_leaf_readout_is_the_margin_of_the_leaf():
+    flat = lw.train(TEXTS, LISTS, settings={"tree.kind": "flat", "search.combiner": "noop"})
+    deep = {"tree.leaf": 2, "tree.branch": 2, "search.beam": 100}
+    path, leaf = (lw.train(TEXTS, LISTS, settings={**deep, "search.readout": r}) for r in ("path", "leaf"))
+    assert leaf.members[0].gives_margins
+    assert not path.members[0].gives_margins
+    assert flat.members[0].gives_margins
+    scores = leaf.predict_arrays(TEXTS, k=12)[1]
+    assert scores.min() < 0
+    with pytest.raises(lw.ConfigError, match=r"readout is 'leaf'"):
+        lw.train(TEXTS, LISTS, settings={"search.kind": "exact", "search.readout": "leaf"})
+
+
+def test_ensembles_of_encoders_need_one():
+    for method, encoders_ in (("xr-linear", ("minilm", "minilm")), ("xr-transformer", ("minilm", "none"))):
+        settings = {"ensemble.runs": 2, "ensemble.encoders": encoders_}
+        with pytest.raises(lw.ConfigError, match="encoder"):
+            lw.train(TEXTS, LISTS, method=method, settings=settings)
