@@ -1,10 +1,12 @@
-"""The tables of the XR-Transformer paper's ablations on a real set, and xr-transformer beside the linear recipes.
+"""The ablations of the XR-Transformer and CascadeXML papers on a real set, and both beside the linear recipes.
 
     LABELWOOD_DATA=… python bench/ablations.py --data quickstart-debtags --tables methods bootstrap --seeds 0 1 2
 
 Runs share a workspace, so rows that differ only in what follows a fine-tuning do it once. Every result is kept by
 settings, data and version in bench/cache/ablations; a table is printed as soon as its rows are there. Differences to
-the first row of a table come with a paired-bootstrap interval over documents.
+the first row of a table come with a paired-bootstrap interval over documents; a row whose fine-tuning is that of
+another one has no time of its own. --figures DIR draws the loss after each kind of first weights (table bootstrap) and
+quality by resolution (table resolution).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from prepare import locate, version
 
 HERE = Path(__file__).resolve().parent
 KS = (1, 3, 5)
-XRT = "xr-transformer"
+XRT, CASCADE = "xr-transformer", "cascadexml"
 Rows = dict[str, tuple[str, dict[str, Any]]]
 
 
@@ -39,6 +41,7 @@ def single(clusters: int | None) -> dict[str, Any]:
     return {**tree, "finetune.levels": 1, "finetune.epochs": 4}
 
 
+SIZES = (8, 32, 128)
 NO_WORDS = {"encoder.features": "embedding"}
 TABLES: dict[str, tuple[str, Rows]] = {
     "methods": (
@@ -46,6 +49,13 @@ TABLES: dict[str, tuple[str, Rows]] = {
         {
             "xr-linear": ("xr-linear", {}), "dismec": ("dismec", {}), "bonsai": ("bonsai", {}),
             "xr-transformer": (XRT, {}),
+        },
+    ),
+    "networks": (
+        "xr-transformer and cascadexml, with and without tf-idf",
+        {
+            "xr-transformer": (XRT, {}), "xr-transformer, no tf-idf": (XRT, {"encoder.features": "embedding"}),
+            "cascadexml": (CASCADE, {}), "cascadexml, the network alone": (CASCADE, {"ranker": "none"}),
         },
     ),
     "bootstrap": (
@@ -70,10 +80,10 @@ TABLES: dict[str, tuple[str, Rows]] = {
         "Several resolutions, or one (Figure 2)",
         {
             "multi-resolution": (XRT, {}),
-            **{f"single, {k} clusters": (XRT, single(k)) for k in (8, 32, 128)},
+            **{f"single, {k} clusters": (XRT, single(k)) for k in SIZES},
             "single, all labels": (XRT, single(None)),
             "multi-resolution, no tf-idf": (XRT, NO_WORDS),
-            **{f"single, {k} clusters, no tf-idf": (XRT, {**single(k), **NO_WORDS}) for k in (8, 32, 128)},
+            **{f"single, {k} clusters, no tf-idf": (XRT, {**single(k), **NO_WORDS}) for k in SIZES},
             "single, all labels, no tf-idf": (XRT, {**single(None), **NO_WORDS}),
         },
     ),
@@ -94,6 +104,35 @@ TABLES: dict[str, tuple[str, Rows]] = {
     "tokens": (
         "Tokens that are read",
         {f"{n} tokens": (XRT, {"encoder.max_tokens": n}) for n in (128, 32, 64, 256)},
+    ),
+    "layers": (
+        "CascadeXML: layers of the levels",
+        {
+            "each its own": (CASCADE, {"ranker": "none"}),
+            "all the last": (CASCADE, {"ranker": "none", "finetune.layers": ("6",)}),
+        },
+    ),
+    "rescaling": (
+        "CascadeXML: weights of the levels",
+        {
+            "by candidates": (CASCADE, {"ranker": "none"}),
+            "all the same": (CASCADE, {"ranker": "none", "finetune.level_weights": (1.0,)}),
+        },
+    ),
+    "clusters": (
+        "CascadeXML: clusters at the last shortlist",
+        {
+            "by rule": (CASCADE, {"ranker": "none"}),
+            **{f"{k} clusters": (CASCADE, {"ranker": "none", "coarse.levels": (k,)}) for k in (16, 64, 128)},
+        },
+    ),
+    "cascade-tokens": (
+        "CascadeXML: tokens that are read, with and without tf-idf",
+        {
+            f"{n} tokens{tail}": (CASCADE, {"encoder.max_tokens": n, **more})
+            for n in (128, 64, 256)
+            for tail, more in (("", {}), (", no tf-idf", {"ranker": "none"}))
+        },
     ),
     "runtime": (
         "What computes embeddings at prediction",
@@ -118,7 +157,7 @@ class Lab:
 
     def cell(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
         """Metrics, times and losses of one run; from the cache where it ran before."""
-        common = self.options.set if method == XRT else {}
+        common = self.options.set if method in {XRT, CASCADE} else {}
         settings = {**common, **settings}
         what = json.dumps([method, settings, seed, len(self.held), version()], sort_keys=True)
         file = self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
@@ -150,7 +189,8 @@ class Lab:
             file.with_suffix(".npz"), **{f"{n}.{p}": getattr(r, p) for n, r in rows.items() for p in ("top", "bottom")}
         )
         kept = {"method": method, "settings": settings, "seed": seed, **values, "seconds": spent, "docs/s": speed}
-        kept |= {"timings": progress.timings, "losses": losses}
+        tuned = recipe.encoder.on and recipe.finetune.on
+        kept |= {"timings": progress.timings, "losses": losses, "whole": bool(losses) or not tuned}
         file.write_text(json.dumps(kept), encoding="utf-8")
 
     def table(self, name: str) -> str:
@@ -161,9 +201,43 @@ class Lab:
         for row, found in cells.items():
             means = [f"{np.mean([f[m] for f in found]):.2f}" for m in ("P@1", "P@3", "P@5", "PSP@1", "PSP@5")]
             gains = ["", ""] if found is first else [_gain(first, found, metric) for metric in ("P@1", "P@5")]
-            seconds = np.mean([f["seconds"] for f in found])
-            lines.append(f"| {row} | " + " | ".join([*means, *gains, f"{seconds:.0f}"]) + " |")
+            seconds = f"{np.mean([f['seconds'] for f in found]):.0f}" if all(f["whole"] for f in found) else ""
+            lines.append(f"| {row} | " + " | ".join([*means, *gains, seconds]) + " |")
         return "\n".join(lines)
+
+    def figures(self, folder: Path) -> None:
+        """What the tables bootstrap and resolution show, drawn; cells must be there."""
+        import matplotlib as mpl
+
+        mpl.use("svg")
+        from matplotlib import pyplot as plt
+
+        mpl.rcParams["svg.hashsalt"] = "labelwood"
+        folder.mkdir(parents=True, exist_ok=True)
+        if "bootstrap" in self.options.tables:
+            figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+            for row, what in TABLES["bootstrap"][1].items():
+                losses = self.cell(*what, self.options.seeds[0])["losses"]
+                last = losses[-1][0] if losses else ""
+                curve = np.array([loss for stage, _, loss, _ in losses if stage == last])
+                wide = max(1, len(curve) // 20)
+                axis.plot(np.convolve(curve, np.ones(wide) / wide, "valid"), label=row)
+            axis.set(xlabel="step of the last level", ylabel="loss, running mean", ylim=(0, None))
+            axis.legend(frameon=False)
+            figure.savefig(folder / "ablation-bootstrap.svg", metadata={"Date": None})
+        if "resolution" in self.options.tables:
+            figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharex=True)
+            for tail, style in (("", "o-"), (", no tf-idf", "s--")):
+                names = [*(f"single, {k} clusters" for k in SIZES), "single, all labels"]
+                cells = [self.cell(*TABLES["resolution"][1][name + tail], self.options.seeds[0]) for name in names]
+                several = self.cell(*TABLES["resolution"][1]["multi-resolution" + tail], self.options.seeds[0])
+                for axis, metric in zip(axes, ("P@1", "P@5"), strict=True):
+                    color = axis.plot([c[metric] for c in cells], style, label=f"one level{tail}")[0].get_color()
+                    axis.axhline(several[metric], ls=style[1:], color=color, alpha=0.5)
+                    axis.set(title=metric, xlabel="clusters of the one level; lines: all levels")
+                    axis.set_xticks(range(len(names)), [*map(str, SIZES), "all"])
+            axes[0].legend(frameon=False)
+            figure.savefig(folder / "ablation-resolution.svg", metadata={"Date": None})
 
 
 def _gain(first: list[dict[str, Any]], other: list[dict[str, Any]], metric: str) -> str:
@@ -187,6 +261,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings of every xr-transformer row")
     parser.add_argument("--cache", type=Path, default=HERE / "cache" / "ablations")
     parser.add_argument("--out", type=Path, help="also append the tables to this file")
+    parser.add_argument("--figures", type=Path, help="draw figures into this folder")
     options = parser.parse_args()
     options.set = dict(pair.split("=", 1) for pair in options.set)
     lab = Lab(options)
@@ -196,6 +271,8 @@ def main() -> None:
         if options.out is not None:
             with options.out.open("a", encoding="utf-8") as stream:
                 stream.write(f"{text}\n\n")
+    if options.figures is not None:
+        lab.figures(options.figures)
 
 
 if __name__ == "__main__":

@@ -118,9 +118,10 @@ class Searcher {
     }
   };
 
-  Query query(int64_t row, float* out) const {
+  Query query(const Level& level, int64_t row, float* out) const {
     const int64_t i = first_ + row, p = x_.sparse.ptr[i];
-    return {x_.sparse.idx + p, x_.sparse.val + p, x_.sparse.size(i), x_.dense_row(i), out};
+    const int64_t entries = level.reads_sparse ? x_.sparse.size(i) : 0;
+    return {x_.sparse.idx + p, x_.sparse.val + p, entries, x_.dense_row(i) + level.dense_begin, out};
   }
 
   void begin_beam() {
@@ -194,7 +195,8 @@ class Searcher {
       const size_t some = std::min(b - a, many);
       margins_.resize(some * stride);
       queries_.clear();
-      for (size_t k = 0; k < some; ++k) queries_.push_back(query(pairs_[a + k].row, margins_.data() + k * stride));
+      for (size_t k = 0; k < some; ++k)
+        queries_.push_back(query(level, pairs_[a + k].row, margins_.data() + k * stride));
       kernels().score(chunk, queries_.data(), static_cast<int64_t>(some), bench_.view());
       for (size_t k = 0; k < some; ++k) {
         float* m = margins_.data() + k * stride;
@@ -217,7 +219,7 @@ class Searcher {
     const bool last = node.level + 1 == static_cast<int32_t>(plan_.levels.size());
     const int64_t begin = level.child_ptr[node.id], width = level.width(node.id);
     margins_.resize(padded_width(width));
-    const Query q = query(0, margins_.data());
+    const Query q = query(level, 0, margins_.data());
     kernels().score(level.chunk(node.id), &q, 1, bench_.view());
     combine(level, node.score, margins_.data(), width, last);
     for (int64_t c = 0; c < width; ++c) {

@@ -16,6 +16,8 @@ enum class Combiner : int { noop = 0, sigmoid = 1, hinge = 2 };  // hinge: exp(-
 // One level: the records of its chunks, one per parent, and how its margins enter the score.
 struct Level {
   int64_t parents = 0, children = 0, dense_cols = 0;
+  int64_t dense_begin = 0;  // first of the dense columns it reads
+  bool reads_sparse = true;
   const int64_t* child_ptr = nullptr;  // (parents + 1)
   const uint8_t* records = nullptr;
   const int64_t* places = nullptr;        // (parents, 2) first byte and number of bytes of each record

@@ -87,30 +87,34 @@ LevelArrays make_level(In<int64_t> child_ptr, In<uint8_t> records, In2<int64_t> 
 struct Searcher {
   std::vector<nb::object> held;
   In<int32_t> names;
-  int64_t sparse_cols = 0;
+  int64_t sparse_cols = 0, dense_cols = 0;
   SearchPlan plan;
 
   void check(const Features& x) const {
-    if (x.sparse.cols != sparse_cols || x.dense_cols != plan.levels[0].dense_cols)
+    if (x.sparse.cols != sparse_cols || x.dense_cols != dense_cols)
       throw nb::value_error("the levels do not fit the features or each other");
   }
 };
 
 Searcher make_searcher(nb::list levels, std::vector<int> combiner, std::vector<int> power, std::vector<float> discount,
-                       std::vector<int64_t> keep, In<int32_t> names, bool exact, bool logs) {
+                       std::vector<int64_t> keep, std::vector<int64_t> begin, int64_t sparse_cols, int64_t dense_cols,
+                       In<int32_t> names, bool exact, bool logs) {
   const size_t depth = nb::len(levels);
   if (!depth) throw nb::value_error("a model needs at least one level");
-  if (combiner.size() != depth || power.size() != depth || discount.size() != depth || keep.size() != depth)
-    throw nb::value_error("each level needs a combiner, a power, a discount and a width");
-  Searcher s{{}, names, 0, {}};
+  if (combiner.size() != depth || power.size() != depth || discount.size() != depth || keep.size() != depth ||
+      begin.size() != depth)
+    throw nb::value_error("each level needs a combiner, a power, a discount, a width and a first column");
+  Searcher s{{}, names, sparse_cols, dense_cols, {}};
   for (size_t t = 0; t < depth; ++t) {
     s.held.push_back(levels[t]);
     const auto& arrays = nb::cast<const LevelArrays&>(s.held.back());
     s.plan.levels.push_back(arrays.view(combiner[t], power[t], discount[t], keep[t]));
-    const Level& level = s.plan.levels.back();
-    if (!t) s.sparse_cols = arrays.sparse_cols;
-    if (keep[t] < 1 || arrays.sparse_cols != s.sparse_cols || level.dense_cols != s.plan.levels[0].dense_cols ||
-        (t && level.parents != s.plan.levels[t - 1].children))
+    Level& level = s.plan.levels.back();
+    level.dense_begin = begin[t];
+    level.reads_sparse = arrays.sparse_cols > 0;
+    const bool words = arrays.sparse_cols == sparse_cols || !arrays.sparse_cols;
+    const bool dense = begin[t] >= 0 && begin[t] <= dense_cols && level.dense_cols <= dense_cols - begin[t];
+    if (keep[t] < 1 || !words || !dense || (t && level.parents != s.plan.levels[t - 1].children))
       throw nb::value_error("the levels do not fit the features or each other");
   }
   if (names.shape(0)) {
@@ -296,7 +300,8 @@ void bind_linear(nb::module_& m) {
 
   nb::class_<Searcher>(m, "Searcher")
       .def(nb::new_(&make_searcher), nb::arg("levels"), nb::arg("combiner"), nb::arg("power"), nb::arg("discount"),
-           nb::arg("keep"), nb::arg("names"), nb::arg("exact"), nb::arg("logs"))
+           nb::arg("keep"), nb::arg("begin"), nb::arg("sparse_cols"), nb::arg("dense_cols"), nb::arg("names"),
+           nb::arg("exact"), nb::arg("logs"))
       .def(
           "__call__",
           [](const Searcher& self, In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense,

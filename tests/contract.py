@@ -165,6 +165,8 @@ def check_scores_are_finite_and_sorted(case: Case) -> None:
 
 def check_ties_go_by_id(case: Case) -> None:
     """Two labels that are always together cannot be told apart; side by side they get one score."""
+    if recipes.method(case.method).recipe.joint:
+        return  # the rows of a network's head start from different random weights
     model = case.train(TEXTS, [[*row, "twin-b", "twin-a"] for row in LISTS], settings={"tree.leaf": 100})
     for row in model.predict(TEXTS, k=LABELS + 2):
         twins = [(name, score) for name, score in row if name.startswith("twin")]

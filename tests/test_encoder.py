@@ -24,8 +24,7 @@ def test_the_lean_bert_gives_the_numbers_of_transformers(pooling):
     tokens = tokeniser()(["word1 word2", "common", "a b c d e f g h", "", "word3 " * 30])
     ours, theirs = (encoders.load(source(), dataclasses.replace(READ, engine=e)) for e in ("lean", "transformers"))
     for layer in range(3):
-        reading = Reading((layer,), pooling)
-        a, b = ours.embed(tokens, reading), theirs.embed(tokens, reading)
+        a, b = (net.read([Reading((layer,), pooling)]).embed(tokens) for net in (ours, theirs))
         assert np.abs(a - b).max() < 2e-6
         assert np.abs(a).max() > 0.1
 
@@ -34,9 +33,8 @@ def test_packing_documents_changes_nothing():
     """A document's vector does not depend on its neighbours."""
     net = encoders.load(source(), READ)
     tokens = tokeniser()(["word1 word2", "a b c d e f g h", "common", "word5 word5"])
-    reading = net.reading(READ)
-    together = net.embed(tokens, reading)
-    alone = np.concatenate([net.embed(tokens.take(np.array([i])), reading) for i in range(4)])
+    together = net.embed(tokens)
+    alone = np.concatenate([net.embed(tokens.take(np.array([i]))) for i in range(4)])
     assert np.abs(together - alone).max() < 1e-6
 
 
@@ -45,7 +43,7 @@ def test_gradients_of_the_lean_bert_are_those_of_transformers():
     grads = []
     for engine in ("lean", "transformers"):
         net = encoders.load(source(), dataclasses.replace(READ, engine=engine)).eval()
-        vector = net(packed(tokens, np.arange(3)), [Reading((1, 2), "mean")])[0]
+        vector = net.read([Reading((1, 2), "mean")])(packed(tokens, np.arange(3)))[0]
         vector.square().sum().backward()
         named = dict(net.net.named_parameters())
         key = "words.weight" if engine == "lean" else "embeddings.word_embeddings.weight"
@@ -108,7 +106,7 @@ def test_an_encoder_that_is_nowhere_is_told(tmp_path):
 def test_an_encoder_without_pooler_reads_the_first_token(tmp_path):
     net = encoders.load(pretrained.read(tiny.write(tmp_path / "e", pooler=False)), READ)
     tokens = tokeniser()(["word1", "word2 word3"])
-    a, b = (net.embed(tokens, Reading((2,), pooling)) for pooling in ("pooler", "cls"))
+    a, b = (net.read([Reading((2,), pooling)]).embed(tokens) for pooling in ("pooler", "cls"))
     assert np.array_equal(a, b)
 
 
@@ -180,5 +178,5 @@ def test_old_names_of_weights_are_known(tmp_path):
     }
     save_file(old, folder / "model.safetensors")
     tokens = tokeniser()(["word1 word2"])
-    a, b = (encoders.load(s, READ).embed(tokens, Reading((2,), "mean")) for s in (pretrained.read(folder), source()))
+    a, b = (encoders.load(s, READ).embed(tokens) for s in (pretrained.read(folder), source()))
     assert np.array_equal(a, b)

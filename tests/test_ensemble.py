@@ -168,7 +168,7 @@ def test_levels_in_common_are_searched_once(combiner, monkeypatch):
     changes = {**DEEP, "tree.shared": 2, "ensemble.trees": 3, "search.combiner": combiner}
     model = lw.train(texts, lists, settings=changes, threads=1)
     found = model.predict_arrays(texts[:20], k=6)
-    assert model._common == (0 if combiner == "noop" else 2)
+    assert model._common == 2
     monkeypatch.setattr(type(model), "_common", 0)
     model.__dict__.pop("_common")
     apart = model.predict_arrays(texts[:20], k=6)

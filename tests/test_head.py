@@ -41,7 +41,7 @@ def test_a_head_steps_as_adam_on_the_rows_it_touches():
     for _ in range(3):
         rows = head.gather(np.array([1, 3]))
         rows(x).square().sum().backward()
-        head.update(rows, 0.1, 0.0, None)
+        head.update(rows, 0.1, None)
         adam.zero_grad()
         torch.nn.functional.linear(x, *twin).square().sum().backward()
         adam.step()
@@ -56,7 +56,7 @@ def test_the_state_of_a_head_grows_with_the_rows_it_meets(kind):
     """Touched one after the other or all at once, a row's steps are its own."""
     torch.manual_seed(0)
     weight, x = torch.randn(50, 3), torch.randn(4, 3)
-    one, all_ = Head(weight, torch.zeros(50), kind), Head(weight, torch.zeros(50), kind)
+    one, all_ = Head.of(weight, torch.zeros(50), kind), Head.of(weight, torch.zeros(50), kind)
     for nodes in (np.array([7]), np.array([3, 9, 20]), np.arange(10, 19), np.array([7, 40])):
         rows = one.gather(nodes)
         rows(x).square().sum().backward()
@@ -67,17 +67,17 @@ def test_the_state_of_a_head_grows_with_the_rows_it_meets(kind):
         all_.update(rows, 0.1, 0.0, None)
     assert torch.allclose(one.table, all_.table, atol=1e-6)
     assert one.moments.used == 14
-    again = Head(weight, torch.zeros(50), kind)
+    again = Head.of(weight, torch.zeros(50), kind)
     again.load(one.tensors())
     for head in (one, again):
         rows = head.gather(np.array([7, 45]))
         rows(x).square().sum().backward()
-        head.update(rows, 0.1, 0.0, None)
+        head.update(rows, 0.1, None)
     assert torch.equal(one.table, again.table)
 
 
 def test_the_schedule_rises_and_falls():
-    schedule = Schedule(10, 32, 100, 1.0, 0.2, 0.0, 0.0, None, 0.0, 3)
+    schedule = Schedule(10, 32, 100, 1.0, 0.2, 0.0, 0.0, None, 3)
     assert [round(schedule.rate(s), 3) for s in range(10)] == [0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]
     assert [s for s in range(1, 11) if schedule.is_check(s)] == [3, 7, 10]
 

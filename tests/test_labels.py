@@ -11,7 +11,7 @@ import labelwood as lw
 import reference
 from cases import cases
 from labelwood import _core
-from labelwood.labels import LabelFeatureConfig, binary, label_features, pifa
+from labelwood.labels import LabelFeatureConfig, binary, label_features, pifa, walked
 from labelwood.sparse import Csr, Features, as_csr
 from toy import random_features, random_labels
 
@@ -29,6 +29,40 @@ def test_by_hand():
     z = dense_of(pifa(y, x, LabelFeatureConfig(), 1))
     assert z[0] == pytest.approx(np.array([4, 2]) / np.sqrt(20))
     assert z[1].tolist() == [0, 1]
+
+
+def test_walks_stay_among_labels_that_are_seen_together():
+    """Two labels that share all documents, one alone, one without any: half of the visits each, itself, itself."""
+    y = as_csr(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]]))
+    g = walked(y, 4000, 0).to_scipy().toarray()
+    assert g[:2, :2] == pytest.approx(np.full((2, 2), 0.5), abs=0.03)
+    assert g[2].tolist() == [0, 0, 1, 0]
+    assert g[3].tolist() == [0, 0, 0, 1]
+    assert np.array_equal(g, walked(y, 4000, 0).to_scipy().toarray())
+    assert not np.array_equal(g, walked(y, 4000, 1).to_scipy().toarray())
+
+
+def test_walks_restart_and_keep_the_most_visited():
+    """A chain of labels 0 - 1 - … - 29, neighbours sharing a document: most visits are near, ten are kept."""
+    rows = np.zeros((29, 30))
+    rows[np.arange(29), np.arange(29)] = rows[np.arange(29), np.arange(1, 30)] = 1
+    found = walked(as_csr(rows), 4000, 0)
+    counts = found.counts()
+    assert counts.max() <= 10
+    row = found.indices[found.indptr[15] : found.indptr[16]]
+    assert {14, 15, 16} <= set(row.tolist())
+    assert np.abs(row - 15).max() <= 6
+
+
+def test_walks_mix_the_features_of_labels():
+    x = Features(as_csr(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])))
+    y = as_csr(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]]))
+    z = dense_of(label_features(y, x, LabelFeatureConfig(walks=2000), threads=1))
+    plain = dense_of(label_features(y, x, LabelFeatureConfig(), threads=1))
+    assert plain[1].tolist() == [0, 1, 0]
+    assert 0 < z[1, 0] < z[1, 1]
+    assert z[2].tolist() == [0, 0, 1]
+    assert np.linalg.norm(z, axis=1) == pytest.approx(np.ones(3))
 
 
 def test_row_l2_weighting_divides_by_the_root_of_the_label_count():

@@ -274,6 +274,8 @@ def test_alpha_and_lambda_do_not_mix_with_costs():
 def searcher_of(own: list[LinearLevel], **change: object) -> _core.Searcher:
     depth = len(own)
     plan = {"combiner": [2] * depth, "power": [3] * depth, "discount": [1.0] * depth, "keep": [2] * depth}
+    plan |= {"begin": [0] * depth, "sparse_cols": own[0].sparse_cols if own else 0}
+    plan |= {"dense_cols": own[0].dense_cols if own else 0}
     plan |= {"names": np.zeros(0, np.int32), "exact": False, "logs": False}
     return _core.Searcher(**{"levels": [level.native for level in own], **plan, **change})
 

@@ -28,8 +28,8 @@ def test_the_graph_gives_the_numbers_of_torch(pooling, layer):
     source = pretrained.find("minilm")
     tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "", "a b c d e f g h", "word3 " * 30])
     net = encoders.load(source, READ)
-    expected = net.embed(tokens, Reading((layer,), pooling))
-    shape = onnx.Shape.of(encoders.describe(net), layer, pooling)
+    expected = net.read([Reading((layer,), pooling)]).embed(tokens)
+    shape = onnx.Shape.of(encoders.describe(net))
     found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 2)
     assert np.abs(found - expected).max() < 5e-6
     small = onnx.Session(onnx.export(shape, net.state(), int8=True)).embed(tokens, 2)
@@ -57,9 +57,14 @@ def test_a_model_with_a_graph_predicts_without_torch(runtime, tuned, tmp_path):
 
 
 def test_only_a_bert_has_a_graph():
-    about = {"engine": "transformers", "config": {"model_type": "xlnet"}, "pooler": False}
+    about = {
+        "engine": "transformers",
+        "config": {"model_type": "xlnet"},
+        "pooler": False,
+        "readings": [[[2], "mean", False]],
+    }
     with pytest.raises(lw.ConfigError, match="is for BERT"):
-        onnx.Shape.of(about, -1, "mean")
+        onnx.Shape.of(about)
 
 
 def test_the_exact_and_the_tanh_form_of_gelu():
@@ -67,6 +72,6 @@ def test_the_exact_and_the_tanh_form_of_gelu():
     tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "a b c"])
     config = {**source.config, "hidden_act": "gelu_new"}
     net = encoders.load(dataclasses.replace(source, config=config), READ)
-    shape = onnx.Shape.of(encoders.describe(net), -1, "mean")
+    shape = onnx.Shape.of(encoders.describe(net))
     found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 1)
-    assert np.abs(found - net.embed(tokens, Reading((2,), "mean"))).max() < 5e-6
+    assert np.abs(found - net.embed(tokens)).max() < 5e-6

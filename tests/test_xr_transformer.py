@@ -8,7 +8,7 @@ import pytest
 import labelwood as lw
 import tiny
 from labelwood.neural import pace
-from labelwood.recipes import resolve
+from labelwood.recipes import check_depth, resolve
 from labelwood.train import identity_of
 from labelwood.tree import level_sizes
 from small import LISTS, SMALL, TEXTS, fit
@@ -61,6 +61,17 @@ def test_published_presets_have_the_trees_of_table_7(preset, labels, coarse, ref
     tuned = pace.tuned_levels(labels, recipe)
     assert len(recipe.finetune.steps) == len(tuned)
     assert tuned == tuple(size for size in coarse if size <= 32768)
+    check_depth(recipe, len(refined))  # beams, negatives and costs by level fit the tree
+
+
+@pytest.mark.parametrize(
+    ("preset", "labels"),
+    [("wiki10-31k", 30938), ("amazoncat-13k", 13330), ("wiki-500k", 501070), ("amazon-670k", 670091)],
+)
+def test_the_rule_for_cascades_gives_the_trees_of_table_9(preset, labels):
+    given = resolve("cascadexml", preset=preset).coarse
+    assert level_sizes(labels, given) == (*given.levels, labels)
+    assert level_sizes(labels, resolve("cascadexml").coarse) == (*given.levels, labels)
 
 
 def test_the_leaf_readout_is_the_margin_of_the_leaf():

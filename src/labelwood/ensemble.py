@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import limits, store
 from .averages import EnsembleConfig, Ranking, merge
-from .config import checked_config, from_dict, to_dict
+from .config import at, checked_config, from_dict, to_dict
 from .data.dataset import ordered
 from .digests import digest_plain, digest_tensors
 from .errors import ConfigError, LabelwoodError, ModelFileError, counted
@@ -84,13 +84,15 @@ class Ensemble(Predictor):
         """Upper levels that all members have in common: they are searched once, as long as each member has its own
         level below them and the beam goes on with what they say."""
         first = self.members[0]
-        if first.recipe.search.kind == "exact" or any(m.recipe.search != first.recipe.search for m in self.members):
+        configs, depth = [member.searching for member in self.members], first.tree.depth
+        if any(config.kind == "exact" or config.discount != configs[0].discount for config in configs):
             return 0
-        if any(member.tree.depth != first.tree.depth for member in self.members):
+        if any(member.tree.depth != depth for member in self.members):
             return 0
         common = 0
         for level in zip(*(member.levels[:-1] for member in self.members), strict=True):
-            if not _same(level) or first.recipe.search.at_level(common, first.tree.depth) == "noop":
+            ways = {(config.at_level(common, depth), at(config.beam, common, depth, "beam")) for config in configs}
+            if not _same(level) or len(ways) > 1:
                 break
             common += 1
         return common

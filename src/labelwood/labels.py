@@ -8,12 +8,16 @@ both          the two side by side (Bonsai)
 text          tf-idf of the label's own words in the model's vocabulary; a label without any has its PIFA
 pifa+text     the sum of the two, both of unit length
 
+With `walks`, a label's features are then mixed with those of the labels that random walks from it meet most often:
+z'_l = normalise(Σ_m g_lm z_m), G the counts of visits, symmetrically normalised (as CascadeXML's code, after ECLARE).
+
 All are sums of rows by group, so `native/pifa.cpp` makes them all. Rows have unit length.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +29,8 @@ from .progress import Tick
 from .sparse import Csr, Features, pointers
 
 MOST_ENTRIES = 2**28  # of Z, unless `top` is given: 2 GB
+RESTART, NEIGHBOURS = 0.8, 10  # of random walks
+WALKED = 2**22  # visits that are held at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +54,11 @@ class LabelFeatureConfig:
         low=1,
     )
 
+    walks: int | None = setting(
+        None, "mix a label's features with those of labels met in so many random steps (CascadeXML's code: 400); none: "
+        "do not", low=1, high=100_000,
+    )  # fmt: skip
+
     @property
     def reads_text(self) -> bool:
         return self.kind in {"text", "pifa+text"}
@@ -60,9 +71,18 @@ def label_features(
     *,
     texts: Csr | None = None,
     threads: int,
+    seed: int = 0,
     progress: Tick | None = None,
 ) -> Features:
     """Z (L, D) for Y (n, L), X (n, D); `texts` (L, D) are the tf-idf rows of the labels' own words."""
+    z = _plain(y, x, config, texts, threads=threads, progress=progress)
+    return z if config.walks is None else sums(walked(y, config.walks, seed), z, threads, config.top or 0)
+
+
+def _plain(
+    y: Csr, x: Features, config: LabelFeatureConfig, texts: Csr | None, *, threads: int, progress: Tick | None
+) -> Features:
+    """Z before any walk."""
     if config.reads_text and texts is None:
         raise ConfigError(
             f"labels.kind is {config.kind!r}, which needs documents of text and the texts of labels; give them with "
@@ -91,6 +111,51 @@ def pifa(y: Csr, x: Features, config: LabelFeatureConfig, threads: int, progress
 def cooccurrence(y: Csr, config: LabelFeatureConfig, threads: int, progress: Tick | None = None) -> Features:
     """Rows of YᵀY, normalised (L, L): how often each label is seen with each other, and with itself."""
     return pifa(y, Features(binary(y)), config, threads, progress)
+
+
+def walked(y: Csr, steps: int, seed: int) -> Csr:
+    """G (L, L): how often a walk from each label visits the others, D_r^-1/2 G D_c^-1/2 of its `NEIGHBOURS` largest.
+
+    A step goes to a random document of the label and to a random label of it; before a step, the walk goes back to
+    where it began with probability `RESTART`. A label counts itself at least once.
+    """
+    labels, back = y.cols, y.transpose()
+    many = max(1, WALKED // steps)
+    rows, columns, counts = [], [], []
+    for first in range(0, labels, many):
+        start = np.arange(first, min(labels, first + many))
+        draw = np.random.Generator(np.random.Philox(key=[seed, first]))
+        alive = start[np.diff(back.indptr)[start] > 0]
+        here, visits = alive.copy(), []
+        for step in range(steps):
+            if step:
+                here = np.where(draw.random(len(here)) < RESTART, alive, here)
+            document = back.indices[_one_of(back.indptr, here, draw)]
+            here = y.indices[_one_of(y.indptr, document, draw)].astype(np.int64)
+            visits.append(alive * labels + here)
+        pairs, often = np.unique(np.concatenate([start * labels + start, *visits]), return_counts=True)
+        own = pairs // labels == pairs % labels
+        often = np.where(own & (often > 1), often - 1, often)  # the label itself was put in to be there at all
+        order = np.lexsort((pairs, -often, ~own, pairs // labels))
+        pairs, often = pairs[order], often[order]
+        place = np.arange(len(pairs)) - np.searchsorted(pairs // labels, pairs // labels)
+        kept = np.sort(np.flatnonzero(place < NEIGHBOURS))
+        rows.append(pairs[kept] // labels)
+        columns.append(pairs[kept] % labels)
+        counts.append(often[kept])
+    row, column, count = (np.concatenate(parts) for parts in (rows, columns, counts))
+    order = np.lexsort((column, row))
+    row, column, count = row[order], column[order], count[order].astype(np.float64)
+    out, into = np.bincount(row, count, labels), np.bincount(column, count, labels)
+    value = count / np.sqrt(out[row] * into[column])
+    return Csr(pointers(np.bincount(row, minlength=labels)), column.astype(np.int32), value.astype(np.float32), labels)
+
+
+def _one_of(ptr: NDArray[np.int64], rows: NDArray[np.integer[Any]], draw: np.random.Generator) -> NDArray[np.int64]:
+    """A random entry of each row."""
+    begin, end = ptr[rows], ptr[rows + np.int64(1)]
+    found: NDArray[np.int64] = begin + (draw.random(len(rows)) * (end - begin)).astype(np.int64)
+    return found
 
 
 def sums(member: Csr, x: Features, threads: int, top: int = 0, progress: Tick | None = None) -> Features:

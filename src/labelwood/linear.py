@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -112,6 +113,7 @@ class LinearLevel:
     sparse_cols: int
     dense_cols: int
     source: OnDemand | None = None
+    dense_begin: int = 0  # first of X's dense columns that it reads
 
     @functools.cached_property
     def native(self) -> _core.Level:
@@ -140,8 +142,9 @@ class LinearLevel:
 
     @staticmethod
     def from_tensors(
-        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], sparse_cols: int, dense_cols: int
-    ) -> LinearLevel:
+        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], sparse_cols: int, dense_cols: int,
+        dense_begin: int = 0,
+    ) -> LinearLevel:  # fmt: skip
         """The inverse of `tensors`, every record checked, now or on first use: native code reads nothing unchecked."""
         source = tensors.get("records")
         source = source if isinstance(source, OnDemand) else None
@@ -156,7 +159,7 @@ class LinearLevel:
         records = tensors["records"]
         if records.ctypes.data % 8:  # a file written by another program
             records, source = _aligned(records if source is None else source.whole()), None
-        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols, source)
+        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols, source, dense_begin)
         try:
             native = level.native
         except ValueError as error:
@@ -296,6 +299,18 @@ def train_level(
         progress=progress,
     )
     return LinearLevel(child_ptr, pile.records(), pile.places, x.sparse_cols, x.dense_cols)
+
+
+def from_weights(
+    weight: NDArray[np.float32], bias: NDArray[np.float32], child_ptr: NDArray[np.int64], kind: str, begin: int = 0
+) -> LinearLevel:
+    """A level from W (K, d) and b (K,) of dense features, the first of which is X's column `begin`."""
+    pile, none, number = Pile(len(child_ptr) - 1), np.zeros(0, np.int32), WEIGHTS.index(kind)
+    empty = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
+    for parent, (first, last) in enumerate(itertools.pairwise(child_ptr)):
+        block = np.ascontiguousarray(weight[first:last].T).ravel()
+        pile.write(parent, _core.encode_chunk(none, *empty, bias[first:last], block, 0, weight.shape[1], number))
+    return LinearLevel(child_ptr, pile.records(), pile.places, 0, weight.shape[1], None, begin)
 
 
 def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:

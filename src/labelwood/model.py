@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, limits, store
-from .config import at, check_levels, to_dict
+from .config import at, check_levels, from_dict, to_dict
 from .data import Texts
 from .digests import digest_plain, digest_tensors
 from .errors import ModelFileError, counted
@@ -20,18 +20,18 @@ from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
 from .linear import LinearLevel, check_features
 from .names import NO_NAMES, Names
 from .neural.config import EncoderConfig
-from .neural.embedder import Embedder, unit
+from .neural.embedder import Embedder
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import NEURAL, Recipe, from_plain
-from .search import Search, search, searcher
+from .search import Search, SearchConfig, search, searcher
 from .sparse import Features
 from .tail import centroid_tensors, centroids_from, nearness, rerank
 from .tree import Tree
 
 Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
-META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder"}
+META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder", "search", "reads"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,6 +60,7 @@ class Model(Predictor):
     label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
     embedder: Embedder | None = None  # the encoder, where the recipe has one
+    search: SearchConfig | None = None  # where it is not the recipe's: a network's levels are searched in their own way
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -71,9 +72,14 @@ class Model(Predictor):
         return (self,)
 
     @property
+    def searching(self) -> SearchConfig:
+        """How its tree is searched."""
+        return self.recipe.search if self.search is None else self.search
+
+    @property
     def gives_margins(self) -> bool:
         """Are the scores margins (the last level's combiner is noop), not probabilities?"""
-        return self.recipe.search.at_level(self.tree.depth - 1, self.tree.depth) == "noop"
+        return self.searching.at_level(self.tree.depth - 1, self.tree.depth) == "noop"
 
     @property
     def reads_words(self) -> bool:
@@ -107,7 +113,7 @@ class Model(Predictor):
         if self.embedder is not None:
             with progress.stage("embedding", len(texts), "docs") as tick:
                 found = self.embedder.embed(self.embedder.tokens(texts), threads, tick)
-            dense = unit(found, self.embedder.config.scale)
+            dense = self.embedder.dense(found)
         return Features(words, dense)
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
@@ -115,10 +121,13 @@ class Model(Predictor):
 
     def reach(self, x: Features, levels: int, threads: int) -> Reached:
         """Search the upper `levels` only: where the beam stands then."""
-        config, depth = self.recipe.search, self.tree.depth
+        config, depth = self.searching, self.tree.depth
         width = min(at(config.beam, levels - 1, depth, "search.beam"), self.tree.size(levels - 1))
-        what = Search(config, depth, width, logs=True)
-        return Reached(levels, *search(x, self.levels[:levels], what, threads=threads))
+        what = Search(config, depth, width, logs=True, cols=(self.sparse_cols, self.dense_cols))
+        nodes, scores = search(x, self.levels[:levels], what, threads=threads)
+        if config.at_level(levels - 1, depth) == "noop":  # a plain margin chooses, and is not carried on
+            scores = np.zeros_like(scores)
+        return Reached(levels, nodes, scores)
 
     def find_below(self, x: Features, k: int, start: Reached | None, threads: int, progress: Tick) -> Found:
         """The k best labels, from the root or from where a beam stands."""
@@ -140,7 +149,8 @@ class Model(Predictor):
         if found is None:
             if len(self._searchers) >= 64:  # somebody asks for every k there is
                 self._searchers.clear()
-            what = Search(self.recipe.search, self.tree.depth, k, self.tree.leaves, above=above)
+            cols = self.sparse_cols, self.dense_cols
+            what = Search(self.searching, self.tree.depth, k, self.tree.leaves, above=above, cols=cols)
             found = self._searchers[k, above] = searcher(self.levels[above:], what)
         return found
 
@@ -163,6 +173,8 @@ class Model(Predictor):
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
             "encoder": None if self.embedder is None else self.embedder.about,
+            "search": None if self.search is None else to_dict(self.search),
+            "reads": [[level.sparse_cols, level.dense_begin, level.dense_cols] for level in self.levels],
         }
 
     def parts(self) -> dict[str, Tensors]:
@@ -208,10 +220,12 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     leaves[tree.leaves] = True
     if not np.array_equal(leaves, counts > 0):
         raise ModelFileError("the tree's leaves are not the labels that have training documents.")
+    reads = _reads(meta["reads"], tree.depth, sparse_cols, dense_cols)
     levels = [
-        LinearLevel.from_tensors(ptr, parts[f"level-{t + 1}"], sparse_cols, dense_cols)
-        for t, ptr in enumerate(tree.child_ptrs)
+        _once(memo, parts[f"level-{t + 1}"], (id(parts["tree"]), t, reads[t]), partial(_read_level, tree))
+        for t in range(tree.depth)
     ]
+    own = None if meta["search"] is None else from_dict(SearchConfig, meta["search"], "search")
     if ("centroids" in parts) != (recipe.tail.alpha < 1):
         raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
     mu = None
@@ -222,8 +236,25 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
     return Model(
         recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu,
-        embedder,
+        embedder, own,
     )  # fmt: skip
+
+
+def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list[tuple[int, int, int]]:
+    """What each level reads of X: (sparse columns: all or none, first dense column, dense columns)."""
+    if not isinstance(found, list) or len(found) != depth:
+        raise ModelFileError(f"the manifest's 'reads' must say for each of {depth} levels what it reads.")
+    for read in found:
+        if not isinstance(read, list) or len(read) != 3 or any(type(n) is not int or n < 0 for n in read):
+            raise ModelFileError("the manifest's 'reads' must hold three numbers for each level.")
+        if read[0] not in {0, sparse_cols} or read[1] + read[2] > dense_cols:
+            raise ModelFileError(f"a level reads {read}, but the model has {sparse_cols} and {dense_cols} columns.")
+    return [(words, begin, width) for words, begin, width in found]
+
+
+def _read_level(tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]) -> LinearLevel:
+    _, t, (words, begin, width) = what
+    return LinearLevel.from_tensors(tree.child_ptrs[t], tensors, words, width, begin)
 
 
 def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:

@@ -41,8 +41,24 @@ class Recipe:
     shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
     linear: LinearConfig = section(LinearConfig, "the linear classifiers")
     search: SearchConfig = section(SearchConfig, "beam search at prediction")
+    ranker: str = setting(
+        "tree",
+        "the classifiers: on a label tree of their own (tree); beside a network that is trained with all its levels, "
+        "below its clusters (network); or that network alone (none)",
+        choices=("tree", "network", "none"),
+    )
     tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
     ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
+
+    @property
+    def joint(self) -> bool:
+        """Is there a network that is trained with all its levels and predicts by itself?"""
+        return self.encoder.on and self.finetune.on and self.finetune.order == "joint"
+
+    @property
+    def members(self) -> int:
+        """Models that predict together."""
+        return self.ensemble.members * (2 if self.joint and self.ranker != "none" else 1)
 
 
 NEURAL = frozenset({"finetune", "coarse"})  # sections whose lists count the levels of the coarse tree
@@ -61,56 +77,84 @@ class Method:
 
 
 def _published(
-    tree: tuple[int, int, int], refined: tuple[int, int], steps: tuple[int, ...], tuning: Mapping[str, Any],
-    ranker: Mapping[str, Any],
+    tree: tuple[int, int, int], refined: tuple[int, int], steps: tuple[tuple[int, ...], int], beams: tuple[int, ...],
+    rest: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """XR-Transformer on one data set: (branch, least clusters, leaf) of both trees, steps by level, and the rest."""
-    (branch, codes, leaf), (wide, last) = tree, refined
+    """XR-Transformer on one data set.
+
+    (branch, least clusters, leaf) of the first tree, (branch, leaf) of the refined one, steps by level and in how many
+    of them rates rise, beams by level, and the rest.
+    """
+    (branch, codes, leaf), (wide, last), (each, rise) = tree, refined, steps
     return {
         "coarse.branch": branch, "coarse.min_codes": codes, "coarse.leaf": leaf,
         "tree.branch": wide, "tree.leaf": last,
-        "finetune.steps": steps, "finetune.batch": 256, "encoder.pooling": "pooler",
-        "linear.threshold": 0.001, "linear.cp": 1.0, "finetune.first_head_lr": None,
-        **tuning, **ranker,
+        "finetune.steps": each, "finetune.warmup": tuple(round(rise / n, 4) for n in each), "finetune.batch": 256,
+        "encoder.pooling": "pooler", "finetune.first_head_lr": None, "finetune.first_bias": "zero",
+        "linear.threshold": 0.001, "search.beam": beams,
+        "shortlist.source": ("teacher",) * (len(beams) - 1) + ("union",),
+        **rest,
     }  # fmt: skip
 
 
-# The paper's Table 7; steps by level, beams and predicted parents are those of its published settings.
+# The paper's Table 7; steps, beams, negatives and costs by level are those of its published settings.
 XR_TRANSFORMER = {
     "eurlex-4k": _published(
-        (16, 16, 16), (8, 16), (600, 800, 1200),
-        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.warmup": 0.1, "finetune.width": 5},
-        {"linear.alpha": 1.0, "linear.lam": 0.5, "search.beam": 75},
+        (16, 16, 16), (8, 16), ((600, 800, 1200), 100), (75, 75, 100, 25),
+        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.width": 5,
+         "linear.cp": (1.0, 1.0, 1.0, 2.0), "linear.cn": (2.0, 2.0, 2.0, 4.0)},
     ),
     "wiki10-31k": _published(
-        (16, 128, 16), (16, 16), (1000, 1000, 400),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.1, "finetune.width": 20,
-         "encoder.max_tokens": 256},
-        {"linear.alpha": 0.25, "linear.lam": 0.25, "search.beam": 100},
+        (16, 128, 16), (16, 16), ((1000, 1000, 400), 100), (100,) * 4,
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "encoder.max_tokens": 256,
+         "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazoncat-13k": _published(
-        (8, 128, 16), (8, 16), (5000, 10000, 30000),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.07, "finetune.width": 50,
-         "encoder.max_tokens": 256},
-        {"tree.min_codes": 128, "linear.alpha": 2.0, "linear.lam": 2.0, "linear.threshold": 1e-4, "search.beam": 100},
+        (8, 128, 16), (8, 16), ((5000, 10000, 30000), 1000), (75, 100, 200),
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 50, "encoder.max_tokens": 256,
+         "finetune.dropout": 0.05, "tree.min_codes": 128, "linear.cp": 0.25, "linear.cn": 0.5,
+         "linear.threshold": 1e-4},
     ),
     "wiki-500k": _published(
-        (8, 64, 16), (32, 100), (10000, 10000, 20000, 20000),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.3, "finetune.width": 5},
-        {"linear.alpha": 0.25, "linear.lam": 0.25, "search.beam": 50},
+        (8, 64, 16), (32, 100), ((10000, 10000, 20000, 20000), 5000), (50,) * 4,
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazon-670k": _published(
-        (16, 128, 32), (32, 100), (4000, 4000, 12000),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.03, "finetune.width": 5,
-         "finetune.bootstrap": "linear", "finetune.relevance": "off"},
-        {"linear.relevance": "off", "search.beam": 75},
+        (16, 128, 32), (32, 100), ((4000, 4000, 12000), 200), (75,) * 4,
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "finetune.bootstrap": "linear",
+         "linear.relevance": "off", "linear.cp": 1.0, "linear.cn": 1.0},
     ),
     "amazon-3m": _published(
-        (16, 128, 100), (32, 100), (10000, 10000, 10000),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.warmup": 0.1, "finetune.width": 20,
-         "finetune.bootstrap": "linear"},
-        {"linear.alpha": 0.125, "linear.lam": 0.125, "search.beam": 50},
+        (16, 128, 100), (32, 100), ((10000, 10000, 10000), 1000), (50,) * 4,
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "finetune.bootstrap": "linear",
+         "linear.cp": 8.0, "linear.cn": 1.0},
     ),
+}  # fmt: skip
+
+
+def _cascade(
+    tree: tuple[tuple[int, ...], tuple[int, ...]], layers: tuple[str, ...], epochs: float, tokens: int,
+    dropout: tuple[float, ...],
+) -> dict[str, Any]:  # fmt: skip
+    """CascadeXML on one data set: its Table 9, for an encoder of 12 layers; tree = (clusters, how many are kept)."""
+    clusters, kept = tree
+    return {
+        "coarse.levels": clusters, "finetune.layers": layers, "finetune.width": (1, *kept), "finetune.epochs": epochs,
+        "finetune.checks": round(epochs), "encoder.max_tokens": tokens, "finetune.head_dropout": dropout,
+        "finetune.batch": 256, "finetune.lr": 1e-4, "finetune.head_lr": 1e-3, "finetune.warmup": 1 / epochs,
+        "finetune.fall": 3 / epochs, "finetune.first_bias": "zero", "encoder.pooling": "cls",
+    }  # fmt: skip
+
+
+WIDE, DEEP = (2**10, 2**13, 2**16), ("5+6", "8", "10", "12")
+CASCADE_XML = {
+    "wiki10-31k": _cascade(((2**9, 2**12), (64, 64)), ("9+10", "11", "12"), 15, 256, (0.3, 0.3, 0.4)),
+    "amazoncat-13k": _cascade(((2**8, 2**11), (32, 32)), ("7+8", "10", "12"), 6, 256, (0.2, 0.3, 0.4)),
+    "wiki-500k": _cascade((WIDE, (128, 256, 512)), DEEP, 12, 128, (0.2, 0.25, 0.35, 0.5)),
+    "amazon-670k": _cascade((WIDE, (128, 256, 400)), DEEP, 15, 128, (0.2, 0.25, 0.4, 0.5)),
+    "amazon-3m": {
+        **_cascade((WIDE, (128, 256, 95)), DEEP, 15, 128, (0.2, 0.25, 0.3, 0.5)), "finetune.head_moments": "row",
+    },
 }  # fmt: skip
 
 METHODS: dict[str, Method] = {
@@ -192,6 +236,45 @@ METHODS: dict[str, Method] = {
             "best": {"finetune.epochs": 5, "finetune.checks": 5, "ensemble.runs": 3, "ensemble.average": "softmax"},
         },
         published=XR_TRANSFORMER,
+    ),
+    "cascadexml": Method(
+        recipe=Recipe(
+            "cascadexml",
+            encoder=EncoderConfig(model="minilm"),
+            finetune=FinetuneConfig(
+                on=True,
+                order="joint",
+                loss="bce",
+                relevance="off",
+                epochs=4.0,
+                checks=4,
+                width=None,
+                lr=2e-4,
+                head_lr=1e-2,
+                first_head_lr=None,
+                schedule="cosine",
+                fall=0.2,
+                weight_decay=0.05,
+                head_shrink=0.005,
+                clip=None,
+                head_dropout=0.2,
+            ),
+            coarse=TreeConfig(branch=8, leaf=12, min_codes=1024),
+            ranker="network",
+            linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
+            ensemble=EnsembleConfig(average="sigmoid", candidates=50),
+        ),
+        summary="one transformer, end to end: coarse levels of the label tree read its earlier layers and shortlist "
+        "the next; one-vs-all classifiers on words and its embedding beside it",
+        paper="CascadeXML: Rethinking Transformers for End-to-end Multi-resolution Training in Extreme Multi-label "
+        "Classification (Kharbanda et al., 2022)",
+        good_at="one training for all levels: as accurate as xr-transformer where there is much data, and simpler",
+        presets={
+            "default": {},
+            "fast": {"encoder.max_tokens": 64, "finetune.epochs": 2, "encoder.runtime": "onnx-int8"},
+            "best": {"finetune.epochs": 8, "finetune.checks": 8, "ensemble.runs": 3},
+        },
+        published=CASCADE_XML,
     ),
     "dismec": Method(
         recipe=Recipe(

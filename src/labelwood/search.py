@@ -72,6 +72,7 @@ class Search:
     above: int = 0  # levels that were searched before: `start` holds the nodes and log scores they ended with
     start: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
     logs: bool = False  # hand back log scores
+    cols: tuple[int, int] | None = None  # sparse and dense columns of X, where levels read only some of them
 
 
 def search(
@@ -90,12 +91,16 @@ def searcher(levels: list[LinearLevel], what: Search) -> _core.Searcher:
     combiners = [config.at_level(t, depth) for t in range(what.above, what.above + len(levels))]
     beams = [at(config.beam, t, depth, "search.beam") for t in range(what.above, what.above + len(levels) - 1)]
     config.check_kind()
+    sparse_cols, dense_cols = what.cols or (levels[0].sparse_cols, levels[0].dense_cols)
     return _core.Searcher(
         levels=[level.native for level in levels],
         combiner=[0 if c == "noop" else 1 if c == "sigmoid" else 2 for c in combiners],
         power=[int(c[1]) if c.endswith("hinge") else 0 for c in combiners],
         discount=[config.discount] * len(levels),
         keep=[*beams, what.keep],
+        begin=[level.dense_begin for level in levels],
+        sparse_cols=sparse_cols,
+        dense_cols=dense_cols,
         names=_NO_NAMES if what.names is None else what.names,
         exact=config.kind == "exact",
         logs=what.logs,

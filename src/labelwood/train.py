@@ -1,43 +1,34 @@
-"""The one training loop: features, label tree, then level by level — shortlist, classifiers — each a stage.
+"""Training, from a data set and a recipe to a model: which stages, in which order, and what they end in.
 
-A stage is a pure function of its inputs, its slice of the recipe and the seed; with a workspace its result is a file
-named by that key, so resuming means "the file is there". Levels follow one another because a level's hard negatives
-come from the predictions of those above it.
+stages.py has the linear ones, neural/stages.py those of an encoder.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
-from functools import cache, cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from . import _core, limits
-from .config import at, to_dict
-from .data import Dataset, Texts
+from .config import to_dict
+from .data import Dataset
+from .digests import digest_plain
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import binary, label_features
-from .linear import LinearLevel, Place, relevance, train_level
+from .labels import binary
+from .linear import LinearLevel
 from .model import Model
-from .names import Names
-from .neural.embedder import Embedder
 from .predictor import Predictor
 from .problem import Problem, prepare
 from .recipes import Recipe, check_depth
 from .run import Run
-from .search import Search, search
-from .shortlist import all_rows, chosen, from_ids
-from .sparse import Csr, Features, checked
-from .tail import centroid_tensors, centroids, centroids_from, weights
-from .tree import Tree, TreeConfig, build, up
-from .workspace import Workspace, digest_plain
+from .sparse import Csr, Features
+from .stages import Grown, Level, Stages, shared_levels
+from .tree import Tree
+from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .neural.stages import Encoded
@@ -74,11 +65,9 @@ def identity_of(model: Predictor) -> dict[str, Any]:
     """The run that a model came from; nothing if its members were not trained together."""
     recipe, recipes = model.recipe, [member.recipe for member in model.members]
     config = getattr(model, "config", recipe.ensemble)
-    if (
-        any(other != recipe for other in recipes)
-        or len(recipes) != recipe.ensemble.members
-        or config != recipe.ensemble
-    ):
+    if any(other != recipe for other in recipes) or len(recipes) != recipe.members:
+        return {}
+    if config != recipe.ensemble and not recipe.joint:  # a blend's weights come out of its training
         return {}
     return identity(recipe, model.data_key)
 
@@ -94,6 +83,7 @@ def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dat
     if recipe.ensemble.encoders is not None and not recipe.encoder.on:
         raise ConfigError("ensemble.encoders is given, but encoder.model is none; set it to one of them, too.")
     _check_trees(recipe)
+    _check_ranker(recipe)
     problem = problem_of(data, recipe, valid)
     _check_relevance(problem.y, recipe)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
@@ -115,6 +105,17 @@ def _check_trees(recipe: Recipe) -> None:
         )
 
 
+def _check_ranker(recipe: Recipe) -> None:
+    """ConfigError where the recipe asks for a network that it does not have, or for several trees of one."""
+    if recipe.ranker != "tree" and not recipe.joint:
+        raise ConfigError(
+            f"ranker = {recipe.ranker!r} needs a network that predicts by itself, but {recipe.method} trains none "
+            "(finetune.order = 'joint'); leave ranker = 'tree'."
+        )
+    if recipe.joint and recipe.ensemble.trees > 1:
+        raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
+
+
 def _check_relevance(y: Csr, recipe: Recipe) -> None:
     """Say so when relevances are not used, or are asked for and missing."""
     plain, given = bool((y.data == 1).all()), recipe.linear.relevance == "given"
@@ -129,50 +130,20 @@ def _check_relevance(y: Csr, recipe: Recipe) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Grown:
-    """A label tree of the run: its number from 0, its name for people, and the key of its stage."""
-
-    number: int
-    name: str
-    tree: Tree
-    key: str
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Level:
-    """A trained level and the key of its stage."""
-
-    level: LinearLevel
-    key: str
-
-
-def shared_levels(tree: Tree, first: Tree, levels: list[_Level]) -> list[_Level]:
-    """The upper levels of the first tree that have the same clusters here: they are trained once for both."""
-    labels = 1 + int(max(tree.leaves.max(), first.leaves.max()))
-    for t in range(min(tree.depth, len(levels))):
-        if not np.array_equal(tree.labels_to_nodes(t, labels), first.labels_to_nodes(t, labels)):
-            return levels[:t]
-    return levels[: tree.depth]
-
-
-def _of(what: str, number: int, count: int) -> str:
-    return what if count == 1 else f"{what} {number + 1} of {count}"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Trainer:
-    """The stages of one run, in order."""
-
-    data: Dataset
-    problem: Problem
-    recipe: Recipe
-    run: Run
-    space: Workspace
-    whole: Recipe | None = None  # the recipe that the models say they are of; None: `recipe`
+class _Trainer(Stages):
+    """One run, or several with a seed or an encoder of their own each."""
 
     def train(self) -> Predictor:
-        members = [model for number in range(self.recipe.ensemble.runs) for model in self.of_run(number).members()]
-        return members[0] if len(members) == 1 else Ensemble(members, self.recipe.ensemble)
+        config, runs = self.recipe.ensemble, [self.of_run(number) for number in range(self.recipe.ensemble.runs)]
+        if self.recipe.joint:
+            found: list[Predictor] = []
+            for run in runs:
+                models, weights = run.blend()
+                own = dataclasses.replace(config, trees=len(models), runs=1, encoders=None, weights=weights)
+                found.append(models[0] if len(models) == 1 else Ensemble(models, own))
+            return found[0] if len(found) == 1 else Ensemble(found, config)
+        members = [model for run in runs for model in run.members()]
+        return members[0] if len(members) == 1 else Ensemble(members, config)
 
     def of_run(self, number: int) -> _Trainer:
         """The same, with the seed and the encoder of one run."""
@@ -198,37 +169,45 @@ class _Trainer:
             check_depth(self.recipe, grown.tree.depth)
         mu = self.centroids(x, x_key)
         members: list[Model] = []
-        first: list[_Level] = []
+        first: list[Level] = []
         for grown in trees:
             levels = self.levels(x, x_key, grown, shared_levels(grown.tree, trees[0].tree, first))
             first = first or levels
             members.append(self.model((tfidf, embedder), x, grown.tree, [level.level for level in levels], mu))
         return members
 
-    @cached_property
-    def names(self) -> tuple[Names, Names]:
-        """Label names and label texts, one of each for all members."""
-        return Names.of(self.problem.names), Names.of(self.data.label_texts)
+    def blend(self) -> tuple[list[Model], tuple[float, ...]]:
+        """The network of one run and the classifiers beside it, with their weights."""
+        from .neural.blend import Blend, shortlist
 
-    def model(
-        self, reads: tuple[Tfidf | None, Embedder | None], x: Features, tree: Tree, levels: list[LinearLevel],
-        mu: Features | None,
-    ) -> Model:  # fmt: skip
-        return Model(
-            recipe=self.whole or self.recipe,
-            labels=self.names[0],
-            counts=self.problem.counts,
-            rows=self.problem.y.rows,
-            tfidf=reads[0],
-            sparse_cols=x.sparse_cols,
-            dense_cols=x.dense_cols,
-            tree=tree,
-            levels=levels,
-            data_key=self.problem.data_key,
-            label_texts=self.names[1],
-            centroids=mu,
-            embedder=reads[1],
-        )
+        tfidf, words, key = self.features()
+        encoded = self.encoded(tfidf, words, key)
+        network, raw = encoded.network, encoded.raw
+        assert network is not None and raw is not None  # noqa: PT018
+        reads = tfidf if encoded.x.sparse is not None and self.recipe.ranker != "none" else None
+
+        def ranker(y: Csr, name: str) -> tuple[Tree, list[LinearLevel]]:
+            of = dataclasses.replace(self, problem=dataclasses.replace(self.problem, y=y))
+            x_key = digest_plain([encoded.key, name])
+            if self.recipe.ranker == "tree":
+                grown = self.trees(encoded.x, encoded.key, tfidf, self.recipe.tree)[0]
+                found = [level.level for level in of.levels(encoded.x, x_key, grown, [])]
+            else:
+                grown = Grown(0, "tree", network.tree, network.tuned.key)
+                m = shortlist(network, raw, binary(y), self.run.workers)
+                make = partial(of.level, encoded.x, grown, network.levels[:-1], m)
+                stage = self.space.stage("ranker", {"features": x_key, "linear": to_dict(self.recipe.linear)}, make)
+                ptr, x = network.tree.child_ptrs[-1], encoded.x
+                found = [LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols)]
+            found = [dataclasses.replace(level, dense_begin=raw.shape[1]) for level in found]
+            return grown.tree, found if self.recipe.ranker == "tree" else [*network.levels[:-1], *found]
+
+        def model(x: Features, tree: Tree, levels: list[LinearLevel]) -> Model:
+            return self.model((reads, encoded.embedder), x, tree, levels, None)
+
+        if self.recipe.ranker == "none":
+            encoded = dataclasses.replace(encoded, x=Features(None, encoded.x.dense))
+        return Blend(self.recipe, self.run, self.problem.y, encoded, network, ranker, model).members()
 
     def encoded(self, tfidf: Tfidf | None, words: Features, key: str) -> Encoded:
         """X with the embedding of the text beside its words, by an encoder that may be fine-tuned first."""
@@ -242,181 +221,11 @@ class _Trainer:
 
         def coarse() -> tuple[Tree, str]:
             found = self.trees(words, key, tfidf, self.recipe.coarse, name="coarse tree")[0]
+            if self.recipe.joint and self.recipe.ranker != "tree":  # its classifiers stand on this tree
+                check_depth(self.recipe, found.tree.depth)
             return found.tree, found.key
 
         valid = self.problem.valid
         held = None if valid is None else Held.of(valid, self.problem, tfidf, self.run.workers)
         texts, y, key = self.data.texts, self.problem.y, self.problem.data_key
         return Encoding(self.recipe, self.run, self.space, texts, y, key, words, coarse, held).run_stages()
-
-    def features(self) -> tuple[Tfidf | None, Features, str]:
-        """X: the user's own, or tf-idf fitted in one pass over the text."""
-        if self.data.features is not None:
-            key = digest_plain({"data": self.problem.data_key, "features": to_dict(self.recipe.features)})
-            return None, self.own_features(self.data.features, key), key
-        texts, config = self.data.texts, self.recipe.tfidf
-        if texts is None:
-            raise DataError("the data has neither texts nor features.")
-
-        def make() -> dict[str, NDArray[Any]]:
-            with self.run.progress.stage("reading words", len(texts), "docs") as tick:
-                tfidf, x = Tfidf.fit(texts, config, threads=self.run.workers, progress=tick)
-            return {**tfidf.tensors(), "x.indptr": x.indptr, "x.indices": x.indices, "x.data": x.data}
-
-        stage = self.space.stage("features", {"data": self.problem.data_key, "tfidf": to_dict(config)}, make)
-        state = {name: array for name, array in stage.tensors.items() if not name.startswith("x.")}
-        indptr, indices, data = (stage.tensors[f"x.{part}"] for part in ("indptr", "indices", "data"))
-        tfidf = Tfidf.from_tensors(config, state)
-        return tfidf, Features(checked(Csr(indptr, indices, data, tfidf.size), "the features")), stage.key
-
-    def own_features(self, given: Features, key: str) -> Features:
-        """The user's features as training sees them; under a budget, a copy of them is mapped instead of held."""
-        scale = self.recipe.features.scaled
-        if self.run.memory is None or self.space.folder is None or self.recipe.features.norm == "none":
-            return scale(given)
-        names = ("indptr", "indices", "data", "dense")
-
-        def make() -> dict[str, NDArray[Any]]:
-            ptr, idx, val, _, dense = scale(given).parts
-            return dict(zip(names, (ptr, idx, val, dense), strict=True))
-
-        stage = self.space.stage("features", {"features": key}, make)
-        ptr, idx, val, dense = (stage.tensors[name] for name in names)
-        sparse = None if given.sparse is None else checked(Csr(ptr, idx, val, given.sparse_cols), "the features")
-        return Features(sparse, None if given.dense is None else dense)
-
-    def trees(
-        self, x: Features, x_key: str, tfidf: Tfidf | None, config: TreeConfig, name: str = "tree"
-    ) -> list[_Grown]:
-        """Clusters of the labels that have positives, once for each tree; they share the label features."""
-        count = self.recipe.ensemble.trees if name == "tree" else 1
-        features = cache(lambda: None if config.kind == "flat" else self.label_features(x, tfidf))
-        return [self.tree(features, x_key, config, number, _of(name, number, count)) for number in range(count)]
-
-    def tree(
-        self, features: Callable[[], Features | None], x_key: str, config: TreeConfig, number: int, name: str
-    ) -> _Grown:
-        recipe, seen, data = self.recipe, self.problem.seen, self.data
-
-        def make() -> dict[str, NDArray[Any]]:
-            z = features()
-            with self.run.progress.stage(f"label {name}", len(seen), "labels") as tick:
-                return build(
-                    z, seen, config, recipe.seed, number,
-                    taxonomy=data.taxonomy, threads=self.run.workers, progress=tick,
-                ).tensors()  # fmt: skip
-
-        inputs = {
-            "data": self.problem.data_key,
-            "features": x_key,
-            "labels": to_dict(recipe.labels),
-            "tree": to_dict(config),
-            "number": number,
-            "seed": recipe.seed,
-        }
-        if recipe.labels.reads_text:
-            inputs["label_texts"] = digest_plain(list(data.label_texts))
-        stage = self.space.stage("tree", inputs, make)
-        return _Grown(number, name, Tree.from_tensors(dict(stage.tensors), self.problem.y.cols), stage.key)
-
-    def label_features(self, x: Features, tfidf: Tfidf | None) -> Features:
-        """Z: a row for each label that has positives."""
-        y, seen = self.problem.y, self.problem.seen
-        rank = (np.cumsum(self.problem.counts > 0) - 1).astype(np.int32)  # those labels, numbered without gaps
-        texts = None
-        if self.recipe.labels.reads_text and tfidf is not None and self.data.label_texts:
-            words = Texts.from_strings([self.data.label_texts[label] for label in seen])
-            texts = tfidf.transform(words, threads=self.run.workers)
-            if texts.nnz == 0:
-                warnings.warn(
-                    "no text of a label holds a word that the documents taught the model; "
-                    f"labels.kind = {self.recipe.labels.kind!r} then is 'pifa'.",
-                    stacklevel=2,
-                )
-        with self.run.progress.stage("label features", len(seen), "labels") as tick:
-            return label_features(
-                Csr(y.indptr, rank[y.indices], y.data, len(seen)), x, self.recipe.labels,
-                texts=texts, threads=self.run.workers, progress=tick,
-            )  # fmt: skip
-
-    def levels(self, x: Features, x_key: str, grown: _Grown, shared: list[_Level]) -> list[_Level]:
-        """The classifiers, level by level: the negatives of one come from the predictions of those above."""
-        recipe, tree = self.recipe, grown.tree
-        levels = list(shared)
-        for t in range(len(shared), tree.depth):
-            inputs = {
-                "above": levels[-1].key if levels else None,
-                "features": x_key,
-                "tree": grown.key,
-                "level": t,
-                "linear": to_dict(recipe.linear),
-                "propensity": [recipe.tail.propensity, recipe.tail.a, recipe.tail.b],
-                "shortlist": to_dict(recipe.shortlist),
-                "search": to_dict(recipe.search),
-                "seed": recipe.seed,
-            }
-            above = [level.level for level in levels]
-            stage = self.space.stage(f"level-{t + 1}", inputs, partial(self.level, x, grown, above))
-            made = LinearLevel.from_tensors(tree.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols)
-            levels.append(_Level(made, stage.key))
-            _core.give_back_memory()
-        return levels
-
-    def level(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
-        """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""
-        t, linear, y, tree = len(above), self.recipe.linear, self.problem.y, grown.tree
-        m = self.shortlist(x, grown, above)
-        costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
-        costs, negative = self.weighted(costs, t, tree.depth)
-        held = [m, costs]  # popped into the call, which lets go of them early
-        del m, costs
-        name = self.named(grown, f"level {t + 1} of {tree.depth}")
-        with self.run.progress.stage(name, tree.size(t), "blocks") as tick:
-            place = Place(t, tree.depth, self.recipe.seed, grown.number)
-            level = train_level(
-                x, held.pop(), held.pop(), tree.child_ptrs[t], linear, place=place, threads=self.run.workers,
-                negative=negative, spool=self.space.spool(), progress=tick,
-            )  # fmt: skip
-        return level.tensors()
-
-    def weighted(self, costs: Csr, level: int, depth: int) -> tuple[Csr, NDArray[np.float32]]:
-        """Costs of a level's positives times their weights by propensity, and the weights (K,) of negatives."""
-        weighting = at(self.recipe.linear.weighting, level, depth, "linear.weighting")
-        if weighting == "none":
-            return costs, np.ones(costs.cols, np.float32)
-        counts = np.bincount(costs.indices, minlength=costs.cols)
-        positive, negative = weights(weighting, self.recipe.tail.inverse(counts, costs.rows))
-        return Csr(costs.indptr, costs.indices, costs.data * positive[costs.indices], costs.cols), negative
-
-    def centroids(self, x: Features, x_key: str) -> Features | None:
-        """The labels' centroids, where the recipe ranks by them."""
-        tail, y = self.recipe.tail, self.problem.y
-        if tail.alpha == 1:
-            return None
-
-        def make() -> dict[str, NDArray[Any]]:
-            with self.run.progress.stage("centroids", y.cols, "labels") as tick:
-                return centroid_tensors(centroids(y, x, tail, self.run.workers, tick))
-
-        inputs = {"data": self.problem.data_key, "features": x_key, "centroid": tail.centroid}
-        stage = self.space.stage("centroids", inputs, make)
-        return centroids_from(stage.tensors, (y.cols, x.sparse_cols, x.dense_cols))
-
-    def named(self, grown: _Grown, stage: str) -> str:
-        """A stage of one tree, as people are shown it."""
-        return stage if self.recipe.ensemble.trees == 1 else f"{grown.name}, {stage}"
-
-    def shortlist(self, x: Features, grown: _Grown, above: list[LinearLevel]) -> Csr:
-        """M (n, K_{t-1}) of the next level."""
-        t, config, tree = len(above), self.recipe.shortlist, grown.tree
-        if t == 0:
-            return all_rows(x.rows)
-        source = at(config.source, t, tree.depth, "shortlist.source")
-        teacher = up(binary(self.problem.y), tree, t - 1)
-        if source == "teacher":
-            return teacher
-        width = min(at(config.width, t, tree.depth, "shortlist.width"), tree.size(t - 1))
-        with self.run.progress.stage(self.named(grown, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
-            found = Search(self.recipe.search, tree.depth, width)
-            ids, _ = search(x, above, found, threads=self.run.workers, progress=tick)
-        return chosen(source, teacher, from_ids(ids, tree.size(t - 1)))

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from .. import limits
 from ..config import PerLevel, setting
-from ..errors import ConfigError
+from ..errors import ConfigError, ModelFileError
 
 POOLINGS = ("mean", "cls", "pooler")
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 LOSSES = ("squared-hinge", "hinge", "bce")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how.
+
+    Several layers may go through a linear map to the width of one, which is trained with the network.
+    """
+
+    layers: tuple[int, ...]
+    pooling: str
+    projected: bool = False
+
+    def plain(self) -> list[Any]:
+        """As a manifest keeps it."""
+        return [list(self.layers), self.pooling, self.projected]
+
+    @staticmethod
+    def of(plain: object) -> Reading:
+        """The checked inverse of `plain`."""
+        if not isinstance(plain, list) or len(plain) != 3:
+            raise ModelFileError(f"a reading must be [layers, pooling, projected], but is {str(plain)[:80]}.")
+        layers, pooling, projected = plain
+        sound = isinstance(layers, list) and layers and all(type(t) is int and 0 <= t <= 1000 for t in layers)
+        if not sound or pooling not in POOLINGS or not isinstance(projected, bool):
+            raise ModelFileError(f"a reading must be [layers, pooling, projected], but is {str(plain)[:80]}.")
+        return Reading(tuple(layers), pooling, projected)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +117,53 @@ class FinetuneConfig:
         "the mean of both (average)",
         choices=("concat", "transformer", "average"),
     )
-    width: PerLevel[int] = setting(10, "predicted parents per document", low=1)
+    share: float | None = setting(
+        None,
+        "joint: weight of the network beside the classifiers; none: the best on held-back documents",
+        low=0,
+        high=1,
+    )
+    width: PerLevel[int] | None = setting(
+        10,
+        "predicted parents per document; none: an eighth of the first level's clusters, at least 16, and twice as many "
+        "from level to level",
+        low=1,
+    )
+    order: str = setting(
+        "recursive", "levels one after the other (recursive), or all at once (joint)", choices=("recursive", "joint")
+    )
+    layers: tuple[str, ...] | None = setting(
+        None,
+        'joint: layers that each level reads, several joined by a plus ("5+6"), or one for all; none: the last level '
+        "reads the last layer, each one above it a sixth of the depth lower, and the first two of them",
+    )
+    level_weights: tuple[float, ...] | None = setting(
+        None,
+        "joint: weights of the levels' losses, or 1 for all; none: by the number of candidates, 1 for the fewest",
+        low=0,
+    )
+    truth: str = setting(
+        "union",
+        "joint: true nodes are added to the candidates (union), or true clusters replace the worst of those chosen "
+        "(replace, as the reference code)",
+        choices=("union", "replace"),
+    )
+    readout: str = setting(
+        "auto",
+        "joint: a label's score is its own probability (label), that times its cluster's (parent), or the product down "
+        "the path; auto: the best of them on held-back documents",
+        choices=("auto", "label", "parent", "path"),
+    )
     bootstrap: PerLevel[str] = setting(
         "weighted-linear",
         "first weights of a head below the first level: a linear solve on the embeddings so far, with or without "
         "relevances (eq. 11), the parent's row (inherit), or N(0, 0.02²) (none)",
         choices=("weighted-linear", "linear", "inherit", "none"),
+    )
+    first_bias: str = setting(
+        "prior",
+        "first biases of a head that is not solved for: those that fit the nodes' frequencies (prior), or 0 (zero)",
+        choices=("prior", "zero"),
     )
     bootstrap_c: float = setting(100.0, "1/λ of that solve", low=1e-6, high=1e6)
     lr: PerLevel[float] = setting(2e-4, "highest learning rate of the encoder", above=0, high=10)
@@ -109,13 +178,26 @@ class FinetuneConfig:
     )
     mixed: bool = setting(True, "bfloat16 where the device is CUDA; a CPU is slower with it")
     warmup: PerLevel[float] = setting(0.1, "share of the steps in which rates rise", low=0, high=1)
+    schedule: str = setting(
+        "linear",
+        "rates rise and fall in lines, or as cosines with a level stretch between",
+        choices=("linear", "cosine"),
+    )
+    fall: float = setting(0.2, "cosine: share of the steps in which rates fall", low=0, high=1)
+    average_from: float | None = setting(
+        None, "share of the steps after which the measured weights are means of those at each check; none: never",
+        low=0, high=1,
+    )  # fmt: skip
+    head_shrink: float = setting(0.0, "AdamW's decay of the heads", low=0, high=10)
     weight_decay: float = setting(0.0, "AdamW's decay of the encoder's matrices", low=0, high=10)
     clip: float | None = setting(1.0, "longest gradient, of encoder and head each; none: any", above=0)
     dropout: float = setting(0.1, "share of hidden values dropped in training", low=0, high=0.95)
     attention_dropout: float = setting(
         0.0, "share of attention weights dropped (slow: no fused kernel)", low=0, high=0.95
     )
-    head_dropout: float = setting(0.1, "share of the embedding's values dropped before the head", low=0, high=0.95)
+    head_dropout: PerLevel[float] = setting(
+        0.1, "share of the embedding's values dropped before the head", low=0, high=0.95
+    )
     frozen_layers: int = setting(
         -1, "layers from the bottom that stay as they are, with the word vectors; -1: none, not even those", low=-1
     )

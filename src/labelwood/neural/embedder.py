@@ -18,11 +18,11 @@ from ..config import to_dict
 from ..digests import digest_plain, digest_tensors
 from ..errors import ModelFileError, needs
 from ..progress import Tick
-from .config import EncoderConfig
+from .config import EncoderConfig, Reading
 from .tokens import Documents, Tokeniser, Tokens
 
 Tensors = Mapping[str, NDArray[Any]]
-ABOUT = {"config", "engine", "pooler"}
+ABOUT = {"config", "engine", "pooler", "readings", "raw"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,6 +34,28 @@ class Embedder:
     state: Tensors  # its weights, or its ONNX graph
     tokeniser: Tokeniser
 
+    @cached_property
+    def readings(self) -> list[Reading]:
+        """What is read of the network, side by side."""
+        return [Reading.of(plain) for plain in self.about["readings"]]
+
+    def of_levels(self, readings: list[Reading], state: Tensors) -> Embedder:
+        """The network after a training in which each level had a reading of its own."""
+        about = {**self.about, "readings": [reading.plain() for reading in readings], "raw": True}
+        return dataclasses.replace(self, about=about, state=state)
+
+    def dense(self, embedding: NDArray[np.float16]) -> NDArray[np.float32]:
+        """What classifiers read: the last reading at length `scale`; before it, all as they are if levels are to read
+        them (`raw`)."""
+        last = self.last(embedding)
+        return np.concatenate([embedding.astype(np.float32), last], axis=1) if self.about["raw"] else last
+
+    def last(self, embedding: NDArray[np.float16]) -> NDArray[np.float32]:
+        """The last reading at length `scale`."""
+        units = [1 if reading.projected else len(reading.layers) for reading in self.readings]
+        width = embedding.shape[1] * units[-1] // sum(units)
+        return unit(embedding[:, embedding.shape[1] - width :], self.config.scale)
+
     def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:
         return self.tokeniser(texts, progress)
 
@@ -43,21 +65,22 @@ class Embedder:
             return half(self._session.embed(tokens, threads, progress))
         with needs("this model's encoder", "neural"):
             from . import encoder
-        net = self._network
+        net = self.network
         with encoder.threads(threads, net, float(tokens.offsets[-1])):
-            found = net.embed(tokens, net.reading(self.config), progress=progress)
+            found = net.embed(tokens, progress=progress)
         return half(found)
 
     def exported(self) -> Embedder:
         """The same encoder as the graph that the recipe asks for, in place of its weights."""
         from . import onnx
 
-        shape = onnx.Shape.of(self.about, self.config.layer, self.config.pooling)
+        shape = onnx.Shape.of(self.about)
         graph = onnx.export(shape, self.state, int8=self.config.runtime == "onnx-int8")
         return dataclasses.replace(self, state={"graph": np.frombuffer(graph, np.uint8)})
 
     @cached_property
-    def _network(self) -> Any:
+    def network(self) -> Any:
+        """In torch."""
         from . import encoder
 
         try:
@@ -87,7 +110,12 @@ class Embedder:
         """The checked inverse of `parts`; weights are checked against the network when it is built."""
         if not isinstance(about, dict) or set(about) != ABOUT or not isinstance(about["config"], dict):
             raise ModelFileError(f"the manifest's 'encoder' must have exactly {', '.join(sorted(ABOUT))}.")
-        if about["engine"] not in {"lean", "transformers"} or not isinstance(about["pooler"], bool):
+        if not isinstance(about["readings"], list) or not about["readings"]:
+            raise ModelFileError("the manifest's 'encoder' must list what is read of it.")
+        for plain in about["readings"]:
+            Reading.of(plain)
+        flags = isinstance(about["pooler"], bool) and isinstance(about["raw"], bool)
+        if about["engine"] not in {"lean", "transformers"} or not flags:
             raise ModelFileError("the manifest's 'encoder' names an engine that this release does not know.")
         graph = parts["encoder"].get("graph")
         if config.runtime != "torch" and (graph is None or graph.dtype != np.uint8 or len(parts["encoder"]) != 1):

@@ -6,7 +6,6 @@ top of that. Two engines give the same numbers: our own BERT without padding (le
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,26 +20,20 @@ from torch import Tensor, nn
 from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
 from . import lean
-from .config import EncoderConfig
+from .config import EncoderConfig, Reading
 from .lean import Packed
 from .pretrained import Source
 from .tokens import Tokens, by_length
 
 LAST_TOKEN = {"xlnet"}  # their summary token ends the text
+MAPS = "maps."  # prefix of their weights
+MAP_DROPOUT = 0.2  # of what a map reads
 WORTH = 5e7  # floating-point operations: half a millisecond of one core
 INFERENCE_TOKENS = 4096  # that go through at once: more do not fit the cache, fewer do not fill the matrices
 
 
-@dataclasses.dataclass(frozen=True)
-class Reading:
-    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how."""
-
-    layers: tuple[int, ...]
-    pooling: str
-
-
 class Encoder(nn.Module):
-    """A pretrained network behind one door."""
+    """A pretrained network behind one door, and what is read of it."""
 
     def __init__(self, net: nn.Module, config: Mapping[str, Any], engine: str, pooler: bool) -> None:
         super().__init__()
@@ -48,6 +41,30 @@ class Encoder(nn.Module):
         self.config = dict(config)
         self.engine = engine
         self.has_pooler = pooler
+        self.readings: tuple[Reading, ...] = ()
+        self.maps = nn.ModuleDict()  # of projected readings, by number
+
+    def read(self, readings: Sequence[Reading], seed: int = 0) -> Encoder:
+        """Say what is read; ConfigError if there is no such layer. Maps start at Glorot's weights."""
+        for reading in readings:
+            if max(reading.layers) > self.depth:
+                raise ConfigError(
+                    f"layer {max(reading.layers)} is to be read, but the encoder has {self.depth} layers."
+                )
+        self.readings = tuple(readings)
+        generator = torch.Generator().manual_seed(seed)
+        for i, reading in enumerate(readings):
+            if reading.projected:
+                made = nn.Linear(self.width * len(reading.layers), self.width)
+                nn.init.xavier_uniform_(made.weight, generator=generator)
+                nn.init.zeros_(made.bias)
+                self.maps[str(i)] = made
+        return self
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of each reading."""
+        return tuple(self.width * (1 if r.projected else len(r.layers)) for r in self.readings)
 
     @property
     def depth(self) -> int:
@@ -63,18 +80,16 @@ class Encoder(nn.Module):
         tables = {id(m.weight) for m in self.net.modules() if isinstance(m, nn.Embedding)}
         return sum(p.numel() for p in self.net.parameters() if p.ndim == 2 and id(p) not in tables)
 
-    def reading(self, config: EncoderConfig) -> Reading:
-        """What the recipe reads: one layer, one way."""
-        layer = self.depth if config.layer < 0 else config.layer
-        if layer > self.depth:
-            raise ConfigError(f"encoder.layer is {config.layer}, but this encoder has {self.depth} layers.")
-        return Reading((layer,), config.pooling)
-
-    def forward(self, batch: Packed, readings: Sequence[Reading]) -> list[Tensor]:
-        """(n, d · layers) for each reading."""
-        wanted = {layer for reading in readings for layer in reading.layers}
-        hidden = self._hidden(batch, wanted)
-        return [torch.cat([self._pool(hidden[t], batch, r.pooling) for t in r.layers], 1) for r in readings]
+    def forward(self, batch: Packed) -> list[Tensor]:
+        """(n, width) for each reading."""
+        hidden = self._hidden(batch, {layer for reading in self.readings for layer in reading.layers})
+        found = []
+        for i, reading in enumerate(self.readings):
+            vector = torch.cat([self._pool(hidden[t], batch, reading.pooling) for t in reading.layers], 1)
+            if reading.projected:
+                vector = self.maps[str(i)](lean.drop(vector, MAP_DROPOUT, self.training))
+            found.append(vector)
+        return found
 
     def _hidden(self, batch: Packed, wanted: set[int]) -> dict[int, Tensor]:
         if isinstance(self.net, lean.LeanBert):
@@ -117,27 +132,29 @@ class Encoder(nn.Module):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All weights."""
-        return {name: value.detach().cpu().numpy() for name, value in self.net.state_dict().items()}
+        found = {**self.net.state_dict(), **{f"{MAPS}{name}": value for name, value in self.maps.state_dict().items()}}
+        return {name: value.detach().cpu().numpy() for name, value in found.items()}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Weights as `state` gave them; ModelFileError if they do not fit."""
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        maps = {name: tensors.pop(name) for name in list(tensors) if name.startswith(MAPS)}
         try:
             self.net.load_state_dict(tensors)
+            self.maps.load_state_dict({name.removeprefix(MAPS): value for name, value in maps.items()})
         except RuntimeError as error:
             raise ModelFileError(f"the encoder's weights do not fit its config: {error}") from error
 
     def embed(
-        self, tokens: Tokens, reading: Reading, budget: int = INFERENCE_TOKENS, progress: Tick | None = None
+        self, tokens: Tokens, budget: int = INFERENCE_TOKENS, progress: Tick | None = None
     ) -> NDArray[np.float32]:
-        """(documents, d), in the order of the documents; batches hold texts of one length."""
-        width = self.width * len(reading.layers)
-        out = np.zeros((len(tokens), width), np.float32)
+        """(documents, all readings side by side), in the order of the documents; batches hold texts of one length."""
+        out = np.zeros((len(tokens), sum(self.widths)), np.float32)
         device, done = next(self.parameters()).device, 0
         self.eval()
         with torch.inference_mode():
             for rows in by_length(tokens, budget):
-                out[rows] = self(packed(tokens, rows, device), [reading])[0].cpu().numpy()
+                out[rows] = torch.cat(self(packed(tokens, rows, device)), 1).cpu().numpy()
                 done += len(rows)
                 if progress is not None:
                     progress(done, len(tokens))
@@ -179,7 +196,7 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
             net, pooler = lean.from_checkpoint(source.config, weights)
         except Exception as error:  # of safetensors, torch, or a name that is missing
             raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
-        return Encoder(net, source.config, engine, pooler)
+        return _reading(Encoder(net, source.config, engine, pooler), config)
     with needs(f"an encoder of type {source.config['model_type']}", "neural"):
         from transformers import AutoModel
     try:
@@ -188,7 +205,15 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
         )
     except Exception as error:  # a folder that is not what it says fails in many ways
         raise ConfigError(f"the encoder {source.folder} cannot be opened: {error}") from error
-    return Encoder(model, model.config.to_dict(), engine, _pooler(model))
+    return _reading(Encoder(model, model.config.to_dict(), engine, _pooler(model)), config)
+
+
+def _reading(encoder: Encoder, config: EncoderConfig) -> Encoder:
+    """One layer, one way, as the recipe says."""
+    layer = encoder.depth if config.layer < 0 else config.layer
+    if layer > encoder.depth:
+        raise ConfigError(f"encoder.layer is {config.layer}, but this encoder has {encoder.depth} layers.")
+    return encoder.read([Reading((layer,), config.pooling)])
 
 
 def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Encoder:
@@ -208,6 +233,7 @@ def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Enco
             AutoConfig.for_model(config["model_type"], **kind), trust_remote_code=False
         )
     encoder = Encoder(net, config, about["engine"], about["pooler"])
+    encoder.read([Reading.of(plain) for plain in about["readings"]])
     encoder.load(state)
     return encoder
 
@@ -217,7 +243,10 @@ def describe(encoder: Encoder) -> dict[str, Any]:
     config = json.loads(json.dumps(encoder.config, default=str))
     for name in ("auto_map", "_name_or_path", "transformers_version"):  # of where it came from, not of what it is
         config.pop(name, None)
-    return {"config": config, "engine": encoder.engine, "pooler": encoder.has_pooler}
+    readings = [reading.plain() for reading in encoder.readings]
+    return {
+        "config": config, "engine": encoder.engine, "pooler": encoder.has_pooler, "readings": readings, "raw": False,
+    }  # fmt: skip
 
 
 def _engine(config: Mapping[str, Any], asked: str) -> str:

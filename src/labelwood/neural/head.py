@@ -8,6 +8,7 @@ rows alone, and the optimiser's state for rows that were ever among them: nothin
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,14 +32,24 @@ class Candidates:
     mask: NDArray[np.bool_]
 
     @staticmethod
-    def below(m: Csr, child_ptr: NDArray[np.int64]) -> Candidates:
-        """All children of the parents in each row of M (n, parents)."""
-        parents, inverse = np.unique(m.indices, return_inverse=True)
+    def below(m: Csr, child_ptr: NDArray[np.int64], also: Csr | None = None) -> Candidates:
+        """All children of the parents in each row of M (n, parents), and the nodes of `also` (n, K) themselves."""
+        used = m.indices
+        if also is not None:
+            used = np.concatenate([used, np.searchsorted(child_ptr, also.indices, "right") - 1])
+        parents, inverse = np.unique(used, return_inverse=True)
         begin, end = child_ptr[parents], child_ptr[parents + 1]
         nodes = _ranges(begin, end)
         chosen = np.zeros((m.rows, len(parents)), np.bool_)
-        chosen[m.row_of(), inverse] = True
-        return Candidates(nodes, np.repeat(chosen, end - begin, axis=1))
+        chosen[m.row_of(), inverse[: m.nnz]] = True
+        mask = np.repeat(chosen, end - begin, axis=1)
+        if also is not None:
+            mask[also.row_of(), np.searchsorted(nodes, also.indices)] = True
+        return Candidates(nodes, mask)
+
+    def part(self, rows: slice) -> Candidates:
+        """Of some documents."""
+        return Candidates(self.nodes, self.mask[rows])
 
     def targets(self, y: Csr) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         """(n, U) which candidates are true by Y (n, K), and the value that Y gives them."""
@@ -54,15 +65,27 @@ class Candidates:
 class Head:
     """W and b as one table (K, d + 1), and Adam's moments for the rows that a step has ever touched."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, moments: str = "full") -> None:
-        self.table = torch.cat([weight, bias[:, None]], 1)
-        self.moments = Moments(len(self.table), self.table.shape[1], moments, self.table.device)
+    def __init__(self, table: Tensor, moments: str = "full") -> None:
+        self.table = table
+        self.moments = Moments(len(table), table.shape[1], moments, table.device)
 
     @staticmethod
-    def random(nodes: int, width: int, generator: torch.Generator, device: torch.device | str = "cpu") -> Head:
-        """N(0, 0.02²), biases 0."""
-        weight = torch.empty(nodes, width).normal_(0, 0.02, generator=generator)
-        return Head(weight.to(device), torch.zeros(nodes, device=device))
+    def of(weight: Tensor, bias: Tensor, moments: str = "full") -> Head:
+        """With given weights (K, d) and biases (K,)."""
+        return Head(torch.cat([weight, bias[:, None]], 1), moments)
+
+    @staticmethod
+    def random(
+        nodes: int, width: int, generator: torch.Generator, device: torch.device | str = "cpu", *,
+        glorot: bool = False, moments: str = "full",
+    ) -> Head:  # fmt: skip
+        """N(0, 0.02²), or Glorot's uniform weights; biases 0. Drawn in place: a large head is held once."""
+        table, most = torch.zeros(nodes, width + 1), math.sqrt(6 / (nodes + width))
+        if glorot:
+            table[:, :-1].uniform_(-most, most, generator=generator)
+        else:
+            table[:, :-1].normal_(0, 0.02, generator=generator)
+        return Head(table.to(device), moments)
 
     @property
     def nodes(self) -> int:
@@ -79,15 +102,21 @@ class Head:
         at = torch.from_numpy(nodes).to(self.table.device)
         return Rows(at, self.table[at].requires_grad_())
 
-    def update(self, rows: Rows, lr: float, decay: float, clip: float | None) -> None:
-        """One Adam step on those rows, each with the bias correction of its own steps."""
+    def update(self, rows: Rows, lr: float, clip: float | None, decay: float = 0.0, shrink: float = 0.0) -> None:
+        """One Adam step on those rows, each with the bias correction of its own steps.
+
+        `decay` is the weight of |W|² in the loss; `shrink` is AdamW's decay, which goes past the moments.
+        """
         table = rows.table.detach()
         grad = torch.zeros_like(table) if rows.table.grad is None else rows.table.grad
         if decay:
             grad = grad + 2 * decay * torch.cat([table[:, :-1], torch.zeros_like(table[:, -1:])], 1)
         if clip is not None:
             grad = grad * torch.clamp(clip / (grad.norm() + 1e-6), max=1.0)
-        self.table[rows.at] = table - lr * self.moments.direction(rows.at, grad)
+        step = self.moments.direction(rows.at, grad)
+        if shrink:
+            step[:, :-1] += shrink * table[:, :-1]
+        self.table[rows.at] = table.sub_(step, alpha=lr)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """Everything, for a checkpoint."""
@@ -169,6 +198,24 @@ class Rows:
     def __call__(self, embedding: Tensor) -> Tensor:
         """(n, U) logits."""
         return F.linear(embedding, self.table[:, :-1], self.table[:, -1])
+
+    @staticmethod
+    def merged(parts: list[Rows]) -> Rows:
+        """Rows that several shards gathered, with the sum of their gradients."""
+        if len(parts) == 1:
+            return parts[0]
+        at, inverse = torch.unique(torch.cat([rows.at for rows in parts]), return_inverse=True)
+        table = parts[0].table.new_zeros(len(at), parts[0].table.shape[1])
+        grad, done = torch.zeros_like(table), 0
+        for rows in parts:
+            here = inverse[done : done + len(rows.at)]
+            table[here] = rows.table.detach()
+            if rows.table.grad is not None:
+                grad.index_add_(0, here, rows.table.grad)
+            done += len(rows.at)
+        found = Rows(at, table.requires_grad_())
+        found.table.grad = grad
+        return found
 
 
 def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:

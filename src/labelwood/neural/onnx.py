@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
+from .config import Reading
 from .tokens import Tokens, by_length
 
 MS = "com.microsoft"
@@ -33,23 +34,26 @@ class Shape:
     """What the graph needs to know of the network and of its reading."""
 
     heads: int
-    layers: int
     eps: float
     tanh: bool
-    pooling: str  # mean, cls or pooler
+    pooler: bool
+    readings: tuple[Reading, ...]
+
+    @property
+    def layers(self) -> int:
+        """Layers that are computed."""
+        return max(layer for reading in self.readings for layer in reading.layers)
 
     @staticmethod
-    def of(about: Mapping[str, Any], layer: int, pooling: str) -> Shape:
+    def of(about: Mapping[str, Any]) -> Shape:
         config = about["config"]
         if about["engine"] != "lean":
             raise ConfigError(
                 f"encoder.runtime = onnx is for BERT, but this encoder is a {config.get('model_type')}; use torch."
             )
-        depth = config["num_hidden_layers"] if layer < 0 else layer
-        if pooling == "pooler" and not about["pooler"]:
-            pooling = "cls"
+        readings = tuple(Reading.of(plain) for plain in about["readings"])
         tanh = config["hidden_act"] != "gelu"
-        return Shape(config["num_attention_heads"], depth, config["layer_norm_eps"], tanh, pooling)
+        return Shape(config["num_attention_heads"], config["layer_norm_eps"], tanh, about["pooler"], readings)
 
 
 def export(shape: Shape, state: Mapping[str, NDArray[Any]], *, int8: bool) -> bytes:
@@ -87,11 +91,13 @@ class _Graph:
     def model(self) -> Any:
         from onnx import TensorProto, helper, numpy_helper
 
-        out = self.pooled(self.hidden())
-        self.node("Identity", [out], "embedding")
+        states = self.hidden()
+        parts = [self.read(states, i, reading) for i, reading in enumerate(self.shape.readings)]
+        self.node("Concat", parts, "embedding", axis=1)
         sides = ["n", "longest"]
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT32, sides) for name in ("ids", "mask")]
-        width = len(self.state["norm.weight"])
+        units = sum(1 if reading.projected else len(reading.layers) for reading in self.shape.readings)
+        width = units * len(self.state["norm.weight"])
         outputs = [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", width])]
         initial = [numpy_helper.from_array(np.asarray(a, order="C"), name) for name, a in self.weights.items()]
         graph = helper.make_graph(self.nodes, "encoder", inputs, outputs, initial)
@@ -113,8 +119,8 @@ class _Graph:
         self.weights[name] = value
         return name
 
-    def hidden(self) -> str:
-        """(n, longest, d) of the layer that is read."""
+    def hidden(self) -> list[str]:
+        """(n, longest, d) of each layer, the embeddings first."""
         words = self.node("Gather", [self.weight("words.weight"), "ids"], "words")
         length = self.node("Shape", ["ids"], "length", start=1, end=2)
         zero, one = self.constant("zero", np.zeros(1, np.int64)), self.constant("axis1", np.array([1], np.int64))
@@ -123,9 +129,10 @@ class _Graph:
         h = self.node("Add", [words, places], "sum")
         h = self.norm(h, "norm", "h0")
         bits = self.node("ReduceSum", ["mask", one], "lengths", keepdims=0)
+        states = [h]
         for t in range(self.shape.layers):
-            h = self.layer(h, bits, t)
-        return h
+            states.append(self.layer(states[-1], bits, t))
+        return states
 
     def norm(self, x: str, weights: str, output: str) -> str:
         inputs = [x, self.weight(f"{weights}.weight"), self.weight(f"{weights}.bias")]
@@ -152,22 +159,31 @@ class _Graph:
         up = self.node(kind, [up, self.weight(f"{name}.up.bias")], f"{name}.gelu", MS)
         return self.skip_norm(self.linear(up, f"{name}.down", bias=False), h, name, ("down", "norm2"))
 
-    def pooled(self, h: str) -> str:
-        """(n, d)."""
-        if self.shape.pooling == "mean":
-            return self.mean(h)
-        first = self.node("Gather", [h, self.constant("first", np.array(0, np.int64))], "summary", axis=1)
-        if self.shape.pooling == "cls":
-            return first
-        return self.node("Tanh", [self.linear(first, "pooler")], "tanh")
+    def read(self, states: list[str], number: int, reading: Reading) -> str:
+        """(n, width) of one reading."""
+        parts = [self.pooled(states[layer], f"read.{number}.{layer}", reading.pooling) for layer in reading.layers]
+        found = parts[0] if len(parts) == 1 else self.node("Concat", parts, f"read.{number}", axis=1)
+        return self.linear(found, f"maps.{number}") if reading.projected else found
 
-    def mean(self, h: str) -> str:
+    def pooled(self, h: str, name: str, pooling: str) -> str:
+        """(n, d)."""
+        if pooling == "mean":
+            return self.mean(h, name)
+        first = self.node("Gather", [h, self.constant("first", np.array(0, np.int64))], f"{name}.summary", axis=1)
+        if pooling == "cls" or not self.shape.pooler:
+            return first
+        return self.node("Tanh", [self.linear(first, "pooler")], f"{name}.tanh")
+
+    def mean(self, h: str, name: str) -> str:
         axis = self.constant("token_axis", np.array([1], np.int64))
         last = self.constant("last_axis", np.array([-1], np.int64))
-        mask = self.node("Unsqueeze", [self.node("Cast", ["mask"], "real", to=1), last], "wide")
-        total = self.node("ReduceSum", [self.node("Mul", [h, mask], "kept"), axis], "total", keepdims=0)
-        count = self.node("ReduceSum", [mask, axis], "count", keepdims=0)
-        return self.node("Div", [total, count], "mean")
+        if not any(node.output[0] == "wide" for node in self.nodes):
+            mask = self.node("Unsqueeze", [self.node("Cast", ["mask"], "real", to=1), last], "wide")
+            self.node("ReduceSum", [mask, axis], "count", keepdims=0)
+        total = self.node(
+            "ReduceSum", [self.node("Mul", [h, "wide"], f"{name}.kept"), axis], f"{name}.total", keepdims=0
+        )
+        return self.node("Div", [total, "count"], f"{name}.mean")
 
 
 class Session:

@@ -50,6 +50,8 @@ class Pace:
 def tuned_levels(labels: int, recipe: Recipe) -> tuple[int, ...]:
     """Sizes of the levels that would be fine-tuned; a tree that follows the data is taken as a balanced one."""
     config = recipe.finetune
+    if config.order == "joint":
+        return (labels,)  # one training
     sizes = (labels,) if recipe.coarse.kind == "flat" else level_sizes(labels, recipe.coarse)
     fitting = [size for size in sizes if 1 < size <= config.max_clusters]
     return tuple(fitting[: config.levels])
@@ -74,10 +76,9 @@ def measure(data: Dataset, recipe: Recipe, run: Run) -> Pace:
     network.to(run.device)
     network.drop(config.dropout, config.attention_dropout)
     network.freeze(config.frozen_layers)
-    reading = network.reading(recipe.encoder)
     head = Head.random(256, network.width, torch.Generator().manual_seed(0), run.device)
     y = _one_each(len(tokens))
-    task = Task(head, reading, y, None, np.array([0, 256]), "squared-hinge", 1.0, 1e-3)
+    task = Task(head, 0, y, None, np.array([0, 256]), "squared-hinge", 1.0, 1e-3)
     schedule = _schedule(recipe, WARM + MEASURED)
     with encoders.threads(run.workers, network, config.batch * float(tokens.lengths.mean())):
         trainer = Trainer(network, [task], tokens, np.arange(len(tokens)), schedule, key=(0, 0))
@@ -87,7 +88,7 @@ def measure(data: Dataset, recipe: Recipe, run: Run) -> Pace:
             trainer.advance()
             seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
-        network.embed(tokens, reading)
+        network.embed(tokens)
         embed = (time.perf_counter() - start) / len(tokens)
     step = float(np.median(seconds[WARM:]))
     return Pace(step, embed, float(tokens.lengths.mean()), parameters, network.width, network.depth)
@@ -146,7 +147,8 @@ def memory(pace: Pace, nodes: int, recipe: Recipe) -> int:
     """Bytes that the fine-tuning of a level adds: weights, gradients and moments of encoder and head, activations."""
     config = recipe.finetune
     encoder = 4 * pace.parameters * 5  # weights, gradients, two moments, the best copy
-    head = 4 * nodes * (pace.width + 1) * 4  # weights, two moments, the best copy
+    copies = 4 if config.head_moments == "full" else 2  # weights, two moments of each or nearly none, the best copy
+    head = 4 * nodes * (pace.width + 1) * copies
     most = min(config.shard_tokens, config.batch * pace.tokens)
     activations = 4 * most * pace.width * pace.layers * 24  # what a layer keeps for its backward pass
     return int(encoder + head + activations)
@@ -182,5 +184,5 @@ def _schedule(recipe: Recipe, steps: int) -> Any:
     config = recipe.finetune
     return Schedule(
         steps=steps, batch=config.batch, shard_tokens=config.shard_tokens, lr=1e-5, warmup=0.0, weight_decay=0.0,
-        head_decay=0.0, clip=config.clip, head_dropout=config.head_dropout, checks=1,
+        head_decay=0.0, clip=config.clip, checks=1,
     )  # fmt: skip

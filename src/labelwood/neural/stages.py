@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from ..errors import ConfigError, needs
 from ..sparse import Csr, Features, stacked
 from ..tree import Tree
 from . import pretrained
-from .embedder import Embedder, unit
-from .recursive import Recursion, Tuned
+from .cascade import Cascade, Network
+from .embedder import Embedder
+from .recursive import Recursion
 from .tokens import Tokeniser, Tokens
+from .tuning import Tuned, Tuning
 
 if TYPE_CHECKING:
     from ..data import Dataset, Texts
@@ -30,13 +32,18 @@ if TYPE_CHECKING:
     from ..workspace import Workspace
 
 
+Some = TypeVar("Some", bound=Tuning)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoded:
     """What the classifiers read, and what makes it from a text."""
 
-    x: Features
+    x: Features  # [words ; the last reading]
     key: str
     embedder: Embedder
+    network: Network | None = None  # levels of the encoder's own, where it was trained with all of them at once
+    raw: NDArray[np.float16] | None = None  # what those levels read
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,16 +80,21 @@ class Encoding:
 
     def run_stages(self) -> Encoded:
         embedder, tokens, key = self.start()
-        tuned = self.tuned(embedder, tokens, key) if self.recipe.finetune.on else None
-        if tuned is not None:
-            embedder, key = dataclasses.replace(embedder, state=tuned.weights), tuned.key
+        config, network, tuned = self.recipe.finetune, None, None
+        if config.on and config.order == "joint":
+            network = self.tuning(Cascade, embedder, tokens, key).train()
+            tuned, embedder = network.tuned, embedder.of_levels(network.readings, network.tuned.weights)
+        elif config.on:
+            tuned = self.recursive(embedder, tokens, key)
+            embedder = embedder if tuned is None else dataclasses.replace(embedder, state=tuned.weights)
+        key = key if tuned is None else tuned.key
         if tuned is not None and self.recipe.encoder.runtime == "torch":
             embedding = tuned.embedding[: len(self.texts)]
         else:
             embedding, embedder, key = self.embedding(embedder, tokens, key)
         words = self.words.sparse if self.words is not None and self.recipe.encoder.features == "both" else None
         key = digest_plain(["encoded", key, to_dict(self.recipe.encoder)])
-        return Encoded(Features(words, unit(embedding, self.recipe.encoder.scale)), key, embedder)
+        return Encoded(Features(words, embedder.last(embedding)), key, embedder, network, embedding)
 
     def start(self) -> tuple[Embedder, Tokens, str]:
         """The pretrained encoder, and the tokens of all texts."""
@@ -94,7 +106,6 @@ class Encoding:
         tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
         with progress.stage("loading the encoder"):
             network = encoders.load(source, config)
-            network.reading(config)
             embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
 
         def make() -> dict[str, NDArray[Any]]:
@@ -111,8 +122,17 @@ class Encoding:
             raise ConfigError(f"none of the {len(tokens)} texts holds anything that the encoder reads; are they empty?")
         return embedder, tokens, stage.key
 
-    def tuned(self, embedder: Embedder, tokens: Tokens, key: str) -> Tuned | None:
+    def recursive(self, embedder: Embedder, tokens: Tokens, key: str) -> Tuned | None:
         """The encoder after its fine-tuning, with the embeddings of all documents; None if no level can be tuned."""
+        tuning = self.tuning(Recursion, embedder, tokens, key)
+        found = tuning.train()
+        if found is None:
+            sizes = "-".join(map(str, tuning.tree.sizes))
+            warnings.warn(f"no level of the tree {sizes} can be fine-tuned; the encoder stays as it was.", stacklevel=2)
+        return found
+
+    def tuning(self, kind: type[Some], embedder: Embedder, tokens: Tokens, key: str) -> Some:
+        """A fine-tuning on all documents; the user's own held-out ones come last."""
         tree, tree_key = self.coarse()
         keys = {"data": self.data_key, "tokens": key, "tree": tree_key}
         words, y, held = self.words, self.y, self.held
@@ -121,11 +141,7 @@ class Encoding:
             if words is not None and words.sparse is not None and held.words is not None:
                 words = Features(stacked([words.sparse, held.words], words.sparse.cols))
         given = 0 if held is None else len(held.texts)
-        found = Recursion(self.recipe, self.run, self.space, embedder, tokens, words, y, tree, keys, given).train()
-        if found is None:
-            sizes = "-".join(map(str, tree.sizes))
-            warnings.warn(f"no level of the tree {sizes} can be fine-tuned; the encoder stays as it was.", stacklevel=2)
-        return found
+        return kind(self.recipe, self.run, self.space, embedder, tokens, words, y, tree, keys, given)
 
     def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[np.float16], Embedder, str]:
         """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from ..errors import TrainingError
 from ..progress import Tick
+from ..shortlist import from_ids
 from ..sparse import Csr
-from .encoder import Encoder, Reading, packed
-from .head import Candidates, Head, batch_loss
+from .encoder import Encoder, packed
+from .head import Candidates, Head, Rows, batch_loss
 from .tokens import Tokens
 
 State = dict[str, NDArray[Any]]
@@ -35,20 +36,57 @@ class Task:
     """A level as the trainer sees it."""
 
     head: Head
-    reading: Reading
+    reading: int  # which of the encoder's
     y: Csr  # (n, K) true nodes, with the weights of positives
-    m: Csr | None  # (n, parents) whose children are the candidates; None: all nodes
+    m: Csr | None  # (n, parents) whose children are the candidates; None: all nodes, or what `opens` says
     child_ptr: NDArray[np.int64]  # (parents + 1,)
     loss: str
     alpha: float  # weight of negatives
     head_lr: float
+    dropout: float = 0.0  # share of the vector's values dropped before the head
+    weight: float = 1.0  # of its loss among those of all tasks
+    opens: Opens | None = None  # below what the task before finds best, as it scores now
 
-    def candidates(self, rows: NDArray[np.integer[Any]]) -> Candidates:
-        """Of some documents."""
+    def candidates(self, rows: NDArray[np.integer[Any]]) -> Candidates | None:
+        """Of some documents; None: they depend on the task before."""
+        if self.opens is not None:
+            return None
         if self.m is None:
             nodes = np.arange(self.head.nodes)
             return Candidates(nodes, np.ones((len(rows), len(nodes)), np.bool_))
         return Candidates.below(self.m.take(rows), self.child_ptr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Opens:
+    """Dynamic shortlists (CascadeXML's eq. 2-3): the children of the best clusters, and the truth.
+
+    union: the true nodes come in addition; replace: true clusters push the worst of the best out.
+    """
+
+    keep: int
+    truth: str = "union"
+
+    def below(self, scored: Scored, child_ptr: NDArray[np.int64], y: Csr) -> Candidates:
+        """Candidates of documents whose clusters were just scored; Y (n, K) are their true nodes."""
+        above, logits = scored.found, scored.logits.detach()
+        mask, true = (torch.from_numpy(a).to(logits.device) for a in (above.mask, scored.true))
+        logits = torch.where(mask, logits, -torch.inf)
+        if self.truth == "replace":
+            logits = torch.where(true, torch.inf, logits)
+        value, at = torch.topk(logits, min(self.keep, logits.shape[1]), dim=1)
+        ids = np.where(value.cpu().numpy() > -np.inf, above.nodes[at.cpu().numpy()], -1).astype(np.int32)
+        m = from_ids(ids, len(child_ptr) - 1)
+        return Candidates.below(m, child_ptr, y if self.truth == "union" else None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scored:
+    """A task at one shard: its candidates, which are true, and the logits (n, U)."""
+
+    found: Candidates
+    true: NDArray[np.bool_]
+    logits: torch.Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,13 +101,24 @@ class Schedule:
     weight_decay: float
     head_decay: float
     clip: float | None
-    head_dropout: float
     checks: int
     mixed: bool = False  # bfloat16, on CUDA alone
+    shape: str = "linear"
+    fall: float = 0.2  # share of the steps in which a cosine falls
+    head_shrink: float = 0.0  # AdamW's decay of the heads
+    average_from: float | None = None  # share of the steps after which measured weights are means
 
     def rate(self, step: int) -> float:
-        """The factor on learning rates at a step (0-based): up in a line, then down to 0."""
+        """The factor on learning rates at a step (0-based).
+
+        linear: up in a line, then down to 0; cosine: up from 1/10, level, then down to 1/1000 in the last steps.
+        """
         rise = math.ceil(self.warmup * self.steps)
+        if self.shape == "cosine":
+            fall = math.ceil(self.fall * self.steps)
+            up = min(1.0, (step + 1) / max(1, rise))
+            down = max(0.0, (step + 1 - (self.steps - fall)) / max(1, fall))
+            return min(0.1 + 0.9 * _wave(up), 0.001 + 0.999 * _wave(1 - down))
         if step < rise:
             return (step + 1) / rise
         return (self.steps - step) / max(1, self.steps - rise)
@@ -124,12 +173,18 @@ class Trainer:
         self.schedule, self.key, self.measure, self.hooks = schedule, key, measure, hooks
         self.device = next(encoder.parameters()).device
         self.trained = [p for p in encoder.parameters() if p.requires_grad]
-        decayed = {True: [p for p in self.trained if p.ndim > 1], False: [p for p in self.trained if p.ndim < 2]}
-        groups = [{"params": v, "weight_decay": schedule.weight_decay if k else 0.0} for k, v in decayed.items() if v]
+        maps = {id(p) for p in encoder.maps.parameters()}  # start from nothing, as heads do
+        groups = []
+        for own, rate in ((False, schedule.lr), (True, tasks[0].head_lr)):
+            for flat, decay in ((False, schedule.weight_decay), (True, 0.0)):
+                found = [p for p in self.trained if (id(p) in maps) == own and (p.ndim < 2) == flat]
+                groups += [{"params": found, "weight_decay": decay, "rate": rate}] if found else []
         fused = self.device.type in {"cpu", "cuda"}
         self.optimiser = torch.optim.AdamW(groups, lr=schedule.lr, eps=1e-8, fused=fused) if groups else None
         self.step, self.best_quality = 0, -math.inf
         self.best: State | None = None
+        self.mean: State | None = None  # of the weights at `averaged` checks
+        self.averaged = 0
         self.recent: list[float] = []
         self._drawn: tuple[int, NDArray[np.int64]] | None = None
 
@@ -154,7 +209,8 @@ class Trainer:
             quality = self._check() if self.schedule.is_check(self.step) else None
             self._report(loss, width, hooks.clock() - began, quality)
             if hooks.keeper is not None and hooks.clock() - last >= hooks.every and self.step < self.schedule.steps:
-                hooks.keeper.save(self._state(), {"step": self.step, "quality": _plain(self.best_quality)})
+                meta = {"step": self.step, "quality": _plain(self.best_quality), "averaged": self.averaged}
+                hooks.keeper.save(self._state(), meta)
                 last = hooks.clock()
         if self.best is not None:
             self._use(self.best)
@@ -192,29 +248,44 @@ class Trainer:
         torch.manual_seed(mixed(*self.key, self.step, 1) % 2**63)
         rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
         lists = [task.candidates(rows) for task in self.tasks]
-        gathered = [task.head.gather(c.nodes) for task, c in zip(self.tasks, lists, strict=True)]
-        total = 0.0
+        fixed = [None if c is None else task.head.gather(c.nodes) for task, c in zip(self.tasks, lists, strict=True)]
+        used: list[list[Rows]] = [[] if rows is None else [rows] for rows in fixed]
+        total, seen = 0.0, 0.0
         for begin, end in self._shards(rows):
-            total += self._shard(rows[begin:end], lists, gathered, slice(begin, end), len(rows))
-        self._update(gathered)
-        return total, float(sum(c.mask.sum() for c in lists)) / len(rows)
+            part = slice(begin, end)
+            given = [None if c is None else c.part(part) for c in lists]
+            loss, width = self._shard(rows[part], given, fixed, used, len(rows))
+            total, seen = total + loss, seen + width
+        self._update([Rows.merged(parts) for parts in used])
+        return total, seen / len(rows)
 
     def _shard(
-        self, rows: NDArray[np.int64], lists: list[Candidates], gathered: list[Any], part: slice, of: int
-    ) -> float:
+        self, rows: NDArray[np.int64], given: list[Candidates | None], fixed: list[Rows | None],
+        used: list[list[Rows]], of: int,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Gradients of some documents. Returns their share of the mean loss, and how many candidates they had."""
         mixed = self.schedule.mixed and self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
-            vectors = self.encoder(packed(self.tokens, rows, self.device), [task.reading for task in self.tasks])
-        loss = torch.zeros((), device=self.device)
-        for task, vector, found, head in zip(self.tasks, vectors, lists, gathered, strict=True):
-            mask = found.mask[part]
-            true, value = Candidates(found.nodes, mask).targets(task.y.take(rows))
+            vectors = self.encoder(packed(self.tokens, rows, self.device))
+        loss, width = torch.zeros((), device=self.device), 0.0
+        scored: Scored | None = None
+        for t, task in enumerate(self.tasks):
+            y, found, head = task.y.take(rows), given[t], fixed[t]
+            if found is None:
+                assert task.opens is not None and scored is not None  # noqa: PT018
+                found = task.opens.below(scored, task.child_ptr, y)
+                head = task.head.gather(found.nodes)
+                used[t].append(head)
+            assert head is not None
+            true, value = found.targets(y)
             weight = np.where(true, value, np.float32(task.alpha))
-            arrays = tuple(torch.from_numpy(a).to(self.device) for a in (mask, true, weight))
-            dropped = torch.nn.functional.dropout(vector.float(), self.schedule.head_dropout, training=True)
-            loss = loss + batch_loss(task.loss, head(dropped), arrays) / of  # type: ignore[arg-type]
+            dropped = torch.nn.functional.dropout(vectors[task.reading].float(), task.dropout, training=True)
+            scored = Scored(found, true, head(dropped))
+            arrays = tuple(torch.from_numpy(a).to(self.device) for a in (found.mask, true, weight))
+            loss = loss + task.weight * batch_loss(task.loss, scored.logits, arrays) / of  # type: ignore[arg-type]
+            width += float(found.mask.sum())
         loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
+        return float(loss.detach()), width
 
     def _shards(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """Ranges of the batch that go through at once."""
@@ -226,25 +297,39 @@ class Trainer:
             total += length
         yield start, len(rows)
 
-    def _update(self, gathered: list[Any]) -> None:
+    def _update(self, gathered: list[Rows]) -> None:
         schedule, factor = self.schedule, self.schedule.rate(self.step)
         if self.optimiser is not None:
             if schedule.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self.trained, schedule.clip)
             for group in self.optimiser.param_groups:
-                group["lr"] = schedule.lr * factor
+                group["lr"] = group["rate"] * factor
             self.optimiser.step()
         for task, rows in zip(self.tasks, gathered, strict=True):
-            task.head.update(rows, task.head_lr * factor, schedule.head_decay, schedule.clip)
+            rate = task.head_lr * factor
+            task.head.update(rows, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
 
     def _check(self) -> float | None:
         """Measure, and keep a copy if nothing was better."""
-        if self.measure is None:
-            return None
-        quality = self.measure()
-        if quality > self.best_quality:
-            self.best_quality, self.best = quality, self._weights(copy=True)
+        now = self._averaged()
+        quality = None if self.measure is None else self.measure()
+        if quality is None or quality > self.best_quality:
+            self.best = self._weights(copy=True) if self.measure is not None or now is not None else None
+            self.best_quality = self.best_quality if quality is None else quality
+        if now is not None:
+            self._use(now)
         return quality
+
+    def _averaged(self) -> State | None:
+        """Put the mean of the weights at the last checks in their place; hands back the weights, if there is a mean."""
+        begin = self.schedule.average_from
+        if begin is None or self.step < begin * self.schedule.steps:
+            return None
+        now, count = self._weights(copy=True), self.averaged
+        self.mean = now if self.mean is None else {k: v + (now[k] - v) / (count + 1) for k, v in self.mean.items()}
+        self.averaged = count + 1
+        self._use(self.mean)
+        return now
 
     def _report(self, loss: float, width: float, seconds: float, quality: float | None) -> None:
         hooks, schedule = self.hooks, self.schedule
@@ -278,7 +363,9 @@ class Trainer:
             assert self.optimiser is not None
             moments = self.optimiser.state[p]
             state |= {f"adam.{i}.{k}": np.array(v.cpu().numpy()) for k, v in moments.items()}
-        return state | {f"best.{name}": value for name, value in ({} if self.best is None else self.best).items()}
+        for prefix, kept in (("best.", self.best), ("mean.", self.mean)):
+            state |= {f"{prefix}{name}": value for name, value in (kept or {}).items()}
+        return state
 
     def _restore(self) -> None:
         kept = None if self.hooks.keeper is None else self.hooks.keeper.load()
@@ -286,7 +373,8 @@ class Trainer:
             return
         state, meta = kept
         self.step = int(meta["step"])
-        self.best = _part(state, "best.") or None
+        self.best, self.mean = (_part(state, prefix) or None for prefix in ("best.", "mean."))
+        self.averaged = int(meta["averaged"])
         self.best_quality = -math.inf if meta["quality"] is None else float(meta["quality"])
         now = _part(state, "now.")
         self.encoder.load(_part(now, "encoder."))
@@ -305,6 +393,11 @@ def _part(state: Mapping[str, NDArray[Any]], prefix: str) -> State:
 def mixed(*parts: int) -> int:
     """One 128-bit key from several numbers."""
     return int.from_bytes(np.random.SeedSequence(parts).generate_state(4, np.uint32).tobytes(), "little")
+
+
+def _wave(share: float) -> float:
+    """From 0 to 1 as half a cosine."""
+    return (1 - math.cos(math.pi * share)) / 2
 
 
 def _plain(quality: float) -> float | None:

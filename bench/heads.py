@@ -1,0 +1,159 @@
+"""Heads over 30 thousand to 3 million labels: time of a training step, memory, and time of a search.
+
+    python bench/heads.py --labels 30000 300000 3000000 --steps 200 --out docs/heads.md
+
+Synthetic documents of 32 random tokens with 5 random labels each; the encoder is the default one. Trees have 2^10, 2^13
+and 2^16 clusters where there are labels enough, as CascadeXML's largest; second moments are kept by row. A step is
+measured with all heads, and with the first level alone: the difference is what the labels cost. A search is that of the
+trained heads from given vectors, one document at a time on one thread; beside it a beam of ten over a tree of 32
+children, as XR-Transformer's classifiers have, on the same vectors. Each row runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KEPT = (128, 256, 95)  # clusters kept at each level, as for Amazon-3M
+DOCS, LENGTH, BATCH = 4096, 32, 32
+
+
+def pointers(sizes: list[int]) -> list[np.ndarray]:
+    """Children of equal numbers, level by level."""
+    return [np.linspace(0, b, a + 1).astype(np.int64) for a, b in zip([1, *sizes[:-1]], sizes, strict=True)]
+
+
+def clusters(labels: int) -> list[int]:
+    return [size for size in (2**10, 2**13, 2**16) if size * 4 <= labels]
+
+
+def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
+    """All figures at one number of labels."""
+    import torch
+
+    from labelwood.linear import from_weights
+    from labelwood.neural import encoder as encoders
+    from labelwood.neural import pretrained
+    from labelwood.neural.config import EncoderConfig, Reading
+    from labelwood.neural.head import Head
+    from labelwood.neural.tokens import Tokens
+    from labelwood.neural.trainer import Opens, Schedule, Task, Trainer
+    from labelwood.search import Search, SearchConfig, search
+    from labelwood.sparse import Csr
+
+    torch.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+    sizes = [*clusters(labels), labels]
+    ptrs = pointers(sizes)
+    net = encoders.load(pretrained.find("minilm"), EncoderConfig(model="minilm"))
+    net.read([Reading((max(1, net.depth - len(sizes) + 1 + t),), "cls") for t in range(len(sizes))])
+    tokens = Tokens(rng.integers(1000, 20000, DOCS * LENGTH).astype(np.int32), np.arange(DOCS + 1) * LENGTH, 2)
+    truth = [np.sort(rng.integers(0, labels, (DOCS, 5)), axis=1)]
+    for ptr in reversed(ptrs[1:]):
+        truth.insert(0, np.searchsorted(ptr, truth[0], "right") - 1)
+    ys = []
+    for nodes, size in zip(truth, sizes, strict=True):
+        rows = [np.unique(row) for row in nodes]
+        flat = np.concatenate(rows).astype(np.int32)
+        ys.append(Csr(np.cumsum([0, *map(len, rows)]), flat, np.ones(len(flat), np.float32), size))
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    generator = torch.Generator().manual_seed(0)
+    heads = [Head.random(size, net.width, generator, glorot=True, moments="row") for size in sizes]
+    tasks = [
+        Task(head, t, y, None, ptr, "bce", 1.0, 1e-3, 0.2, 1.0, Opens(KEPT[t - 1]) if t else None)
+        for t, (head, y, ptr) in enumerate(zip(heads, ys, ptrs, strict=True))
+    ]
+    schedule = Schedule(steps, BATCH, 16384, 1e-4, 0.1, 0.0, 0.0, None, 1)
+    seconds = {}
+    for name, some in (("coarse", tasks[:1]), ("all", tasks)):
+        trainer = Trainer(net, some, tokens, np.arange(DOCS), schedule, key=(0, 0))
+        times, width = [], 0.0
+        for _ in range(steps if name == "all" else 10):
+            start = time.perf_counter()
+            _, width = trainer.advance()
+            times.append(time.perf_counter() - start)
+        seconds[name] = float(np.median(times[2:]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    weights = sum(head.table.numel() for head in heads) * 4
+    touched = sum(head.moments.used for head in heads)
+    levels = []
+    for t, (head, ptr) in enumerate(zip(heads, ptrs, strict=True)):
+        table = head.table.numpy()
+        levels.append(from_weights(table[:, :-1], table[:, -1].copy(), ptr, "float16", t * net.width))
+    x = net.embed(tokens.first(64))
+    config = SearchConfig(beam=(*KEPT[: len(sizes) - 1], 1), combiner=("noop",) * (len(sizes) - 1) + ("sigmoid",))
+    cascade = timed(lambda row: search(row, levels, Search(config, len(sizes), 10, cols=(0, x.shape[1])), threads=1), x)
+    last = heads[-1].table.numpy()
+    wide = [k for k in (32, 1024, 32768) if k * 8 <= labels]
+    beam = []
+    for size, ptr in zip([*wide, labels], pointers([*wide, labels]), strict=True):
+        beam.append(from_weights(last[:size, :-1], last[:size, -1].copy(), ptr, "float16"))
+    dense = np.ascontiguousarray(x[:, -net.width :])
+    others = timed(lambda row: search(row, beam, Search(SearchConfig(), len(beam), 10), threads=1), dense)
+    return {
+        "labels": labels, "levels": "-".join(map(str, sizes)), "candidates": width, "step": seconds["all"],
+        "heads": seconds["all"] - seconds["coarse"], "weights GB": weights / 1e9, "peak GB": peak * 1024 / 1e9,
+        "base GB": base * 1024 / 1e9, "rows": touched, "cascade ms": cascade, "beam ms": others, "steps": steps,
+    }  # fmt: skip
+
+
+def timed(call: Any, x: np.ndarray) -> float:
+    """Median milliseconds of one row."""
+    from labelwood.sparse import Features
+
+    times = []
+    for i in range(len(x)):
+        row = Features(dense=x[i : i + 1])
+        start = time.perf_counter()
+        call(row)
+        times.append(1000 * (time.perf_counter() - start))
+    return float(np.median(times[8:]))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| labels | levels | candidates a document | step s | of it for the labels s | weights GB | peak GB | "
+        "before the heads GB | search ms | beam of ten ms |",
+        "|---" * 10 + "|",
+    ]
+    for r in rows:
+        lines.append(
+            f"| {r['labels']:,} | {r['levels']} | {r['candidates']:,.0f} | {r['step']:.2f} | {r['heads']:.2f} | "
+            f"{r['weights GB']:.2f} | {r['peak GB']:.2f} | {r['base GB']:.2f} | {r['cascade ms']:.2f} | "
+            f"{r['beam ms']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", type=int, nargs="+", default=[30_000, 100_000, 300_000, 1_000_000, 3_000_000])
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--one", action="store_true", help="this process measures one row and prints it as JSON")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.labels[0], options.steps, options.threads)))
+        return
+    rows = []
+    for labels in options.labels:
+        command = [sys.executable, __file__, "--one", "--labels", str(labels), "--steps", str(options.steps)]
+        done = subprocess.run([*command, "--threads", str(options.threads)], check=True, stdout=subprocess.PIPE)
+        rows.append(json.loads(done.stdout))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+    print("\n" + table(rows))
+    if options.out is not None:
+        options.out.write_text(table(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

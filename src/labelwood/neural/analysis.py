@@ -1,0 +1,236 @@
+"""What a trained network does inside, as CascadeXML's appendix looks at it.
+
+shortlists   for each level, the mean over documents of the share of their true clusters that the search keeps, nothing
+             forced, and the share of labels whose whole path is kept (its Table 11)
+attention    of the first token at each layer: to itself, the mean over heads and the largest head (Fig. 2), and the
+             entropy of its distribution over the tokens, in nats (Fig. 3); means over documents
+similarity   PWCCA between the first token's vectors of any two layers (Fig. 4; Morcos et al., 2018)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import at
+from ..data import Dataset, align_labels
+from ..errors import ConfigError
+from ..labels import binary
+from ..progress import QUIET, Progress
+from ..shortlist import from_ids
+from ..sparse import Csr, Features
+from ..threads import workers
+from ..tree import up
+from . import pretrained
+from .config import EncoderConfig, Reading
+from .embedder import Embedder
+from .tokens import Tokens, by_length
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..model import Model
+    from ..predictor import Predictor
+    from .encoder import Encoder
+    from .lean import Packed
+
+TOKENS = 2048  # attention maps of so many tokens at once
+ENOUGH = 5  # documents for each dimension, for a PWCCA that tells more than chance
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A level above the labels: K clusters, of which a search keeps k."""
+
+    level: int
+    clusters: int
+    kept: int
+    recall: float  # per cent
+
+
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """One value for each layer."""
+
+    self_mean: list[float]
+    self_max: list[float]
+    entropy: list[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    """Of one model on some documents."""
+
+    method: str
+    documents: int
+    shortlists: list[Kept]
+    paths: float  # per cent of the labels whose whole path is kept
+    layers: list[list[int]]  # that each level reads
+    attention: Attention
+    pretrained_attention: Attention | None
+    similarity: list[list[float]]  # (layers, layers)
+    pretrained_similarity: list[list[float]] | None
+    remark: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return dataclasses.asdict(self)
+
+
+def analyse(
+    model: Predictor, data: Dataset, *, threads: int = 0, most: int = 4000, progress: Progress = QUIET
+) -> Analysis:
+    """Look into the first member of a model with an encoder, on up to `most` documents."""
+    member, count = model.members[0], workers(threads)
+    embedder = member.embedder
+    if embedder is None:
+        raise ConfigError(f"{member.recipe.method} has no encoder; there is nothing to look into.")
+    if embedder.config.runtime != "torch":
+        raise ConfigError(
+            f"this model holds its encoder as a graph ({embedder.config.runtime}), which shows no attention; analyse "
+            "one trained with encoder.runtime = torch."
+        )
+    if data.texts is None or data.labels is None:
+        raise ConfigError("the analysis needs texts with their labels.")
+    data = data.take(np.arange(min(most, len(data))))
+    assert data.texts is not None
+    x = member.features(data.texts, None, count, progress)
+    truth = align_labels(data, {name: i for i, name in enumerate(member.labels)})
+    kept, paths = shortlists(member, x, truth, count)
+    tokens = embedder.tokens(data.texts)
+    found = [_inside(_copy(embedder), tokens, count)]
+    base = _pretrained(embedder)
+    if base is not None:
+        found.append(_inside(base, tokens, count))
+    few = "" if len(data) >= ENOUGH * found[0][1].shape[2] else (
+        f"{len(data)} documents are few for vectors of {found[0][1].shape[2]}: similarities come out too high."
+    )  # fmt: skip
+    similar = [[[pwcca(a, b) for b in vectors] for a in vectors] for _, vectors in found]
+    return Analysis(
+        model.method, len(data), kept, paths, [list(reading.layers) for reading in embedder.readings], found[0][0],
+        found[1][0] if base is not None else None, similar[0], similar[1] if base is not None else None, few,
+    )  # fmt: skip
+
+
+def shortlists(model: Model, x: Features, truth: Csr, threads: int) -> tuple[list[Kept], float]:
+    """Recall of each level's shortlist, and the share of labels (seen in training) whose clusters are all kept."""
+    seen = np.append(model.counts > 0, np.zeros(max(0, truth.cols - len(model.counts)), np.bool_))
+    truth = truth.keep(seen[truth.indices])
+    known = Csr(truth.indptr, truth.indices, truth.data, len(model.counts))
+    alive = np.ones(known.nnz, np.bool_)
+    found, rows = [], known.row_of()
+    for t in range(model.tree.depth - 1):
+        nodes = model.reach(x, t + 1, threads).nodes
+        kept = from_ids(nodes, model.tree.size(t))
+        keys = kept.row_of() * kept.cols + kept.indices
+        wanted = up(binary(known), model.tree, t)
+        hit = np.isin(wanted.row_of() * wanted.cols + wanted.indices, keys)
+        counts = wanted.counts()
+        share = np.bincount(wanted.row_of(), hit, minlength=wanted.rows)[counts > 0] / counts[counts > 0]
+        width = min(at(model.searching.beam, t, model.tree.depth, "beam"), model.tree.size(t))
+        found.append(Kept(t + 1, model.tree.size(t), width, 100 * float(share.mean()) if len(share) else 0.0))
+        above = model.tree.labels_to_nodes(t, len(model.counts))
+        alive &= np.isin(rows * kept.cols + above[known.indices], keys)
+    return found, 100 * float(alive.mean()) if len(alive) else 0.0
+
+
+def pwcca(x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> float:
+    """Projection-weighted canonical correlation of two sets of vectors (n, d): 1 if one is a linear map of the other.
+
+    Correlations are weighted by how much of x their directions carry.
+    """
+    x, y = (_centred(a) for a in (x, y))
+    (qx, _), (qy, _) = _basis(x), _basis(y)
+    if not qx.shape[1] or not qy.shape[1]:
+        return 0.0
+    u, rho, _ = np.linalg.svd(qx.T @ qy, full_matrices=False)
+    weight = np.abs((qx @ u).T @ x).sum(axis=1)
+    return float(np.clip((weight * np.clip(rho, 0, 1)).sum() / weight.sum(), 0, 1))
+
+
+def _centred(a: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    wide = a.astype(np.float64)
+    found: NDArray[np.float64] = wide - wide.mean(axis=0)
+    return found
+
+
+def _basis(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Orthonormal directions that the rows really span."""
+    u, s, _ = np.linalg.svd(a, full_matrices=False)
+    rank = int((s > 1e-6 * max(s.max(initial=0.0), 1e-12)).sum())
+    return u[:, :rank], s[:rank]
+
+
+def _copy(embedder: Embedder) -> Encoder:
+    """The model's network, free to be read in another way."""
+    from . import encoder as encoders
+
+    return encoders.rebuild(embedder.about, embedder.state)
+
+
+def _pretrained(embedder: Embedder) -> Encoder | None:
+    """The encoder as it was before training; None where it is not here any more."""
+    from . import encoder as encoders
+
+    try:
+        source = pretrained.find(embedder.config.model)
+        return encoders.load(source, EncoderConfig(model=embedder.config.model, max_tokens=embedder.config.max_tokens))
+    except ConfigError:
+        return None
+
+
+def _inside(encoder: Encoder, tokens: Tokens, threads: int) -> tuple[Attention, NDArray[np.float32]]:
+    """Attention of the first token, and its vectors (layers, n, d)."""
+    import torch
+
+    from .encoder import packed
+    from .encoder import threads as torch_threads
+
+    encoder.read([Reading((t,), "cls") for t in range(1, encoder.depth + 1)])
+    vectors = np.zeros((encoder.depth, len(tokens), encoder.width), np.float32)
+    sums = np.zeros((3, encoder.depth))
+    encoder.eval()
+    with torch_threads(threads, encoder, TOKENS), torch.inference_mode():
+        for rows in by_length(tokens, TOKENS):
+            batch = packed(tokens, rows)
+            for t, vector in enumerate(encoder(batch)):
+                vectors[t, rows] = vector.numpy()
+            for t, first in enumerate(_first_rows(encoder, batch)):  # (n, heads, longest)
+                own = first[:, :, 0]
+                spread = -(first * torch.log(first.clamp(min=1e-12))).sum(2).mean(1)
+                values = (own.mean(1), own.max(1).values, spread)
+                sums[:, t] += [float(value.sum()) for value in values]
+    mean, most, entropy = (sums / max(1, len(tokens))).tolist()
+    return Attention(mean, most, entropy), vectors
+
+
+def _first_rows(encoder: Encoder, batch: Packed) -> list[torch.Tensor]:
+    """Attention of the first token of each document at each layer: (n, heads, longest)."""
+    import torch
+
+    from .lean import Layer, LeanBert
+
+    n, longest = len(batch.lengths), int(batch.lengths.max())
+    cells = batch.row * longest + batch.places
+    mask = torch.zeros(n * longest, dtype=torch.bool)
+    mask[cells] = True
+    if not isinstance(encoder.net, LeanBert):
+        ids = batch.ids.new_full((n * longest,), int(encoder.config.get("pad_token_id") or 0))
+        ids[cells] = batch.ids
+        encoder.net.set_attn_implementation("eager")  # type: ignore[operator]
+        shape = ids.view(n, -1), mask.view(n, -1).long()
+        out = encoder.net(input_ids=shape[0], attention_mask=shape[1], output_attentions=True)
+        return [found[:, :, 0, :] for found in out.attentions]
+    net, found = encoder.net, []
+    hidden = net(batch, set(range(encoder.depth + 1)))
+    for t, layer in enumerate(net.layers):
+        assert isinstance(layer, Layer)
+        qkv = layer.qkv(hidden[t])
+        wide = qkv.new_zeros(n * longest, qkv.shape[1]).index_copy_(0, cells, qkv)
+        q, k, _ = wide.view(n, longest, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+        logits = (q[:, :, :1] @ k.transpose(2, 3))[:, :, 0] / q.shape[-1] ** 0.5
+        found.append(torch.softmax(logits.masked_fill(~mask.view(n, 1, -1), -torch.inf), 2))
+    return found

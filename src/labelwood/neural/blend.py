@@ -1,0 +1,110 @@
+"""[network ⊕ tf-idf]: what predicts after a network was trained with all its levels, alone or beside classifiers.
+
+The classifiers read words and the last embedding. They stand below the network's own clusters, with its shortlist as
+their negatives (`ranker = network`), or on a tree of their own (`ranker = tree`). Both rankings are added as
+probabilities; the network's share is chosen on documents that neither has learned from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..averages import Ranking, merge
+from ..linear import LinearLevel
+from ..search import Search, search
+from ..shortlist import from_ids, union
+from ..sparse import Csr, Features
+from ..tree import Tree, up
+from .cascade import Network, precision
+from .stages import Encoded
+
+if TYPE_CHECKING:
+    from ..model import Model
+    from ..recipes import Recipe
+    from ..run import Run
+
+SHARES = tuple(i / 10 for i in range(11))
+Classifiers = tuple[Tree, list[LinearLevel]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Blend:
+    """The members of one run, and their weights."""
+
+    recipe: Recipe
+    run: Run
+    y: Csr  # (n, L)
+    encoded: Encoded
+    network: Network
+    ranker: Callable[[Csr, str], Classifiers]  # classifiers trained on some labels, whose name is part of their key
+    model: Callable[[Features, Tree, list[LinearLevel]], Model]
+
+    def members(self) -> tuple[list[Model], tuple[float, ...]]:
+        network = self._member(self.network.tree, self.network.levels, own=True)
+        if self.recipe.ranker == "none":
+            return [network], (1.0,)
+        share = self.share(network)
+        ranker = self._member(*self.ranker(self.y, "all"))
+        return [network, ranker], (share, 1 - share)
+
+    def share(self, network: Model) -> float:
+        """The network's weight: the recipe's, or the best on held-back documents by a ranker that did without them."""
+        given, held = self.recipe.finetune.share, self.network.held
+        held = held[held < self.y.rows]
+        if given is not None or not len(held):
+            return 0.5 if given is None else given
+        out = np.zeros(self.y.rows, np.bool_)
+        out[held] = True
+        ranker = self._member(*self.ranker(self.y.keep(~out[self.y.row_of()]), "without held-back documents"))
+        x, k = self.features(held), min(self.recipe.finetune.check_k, len(network.labels))
+        width, threads = min(self.recipe.ensemble.candidates, len(network.labels)), self.run.workers
+        found = []
+        for member in (network, ranker):
+            ids, scores = member.find_below(x, width, None, threads, lambda done, total: None)
+            found.append(Ranking(ids, scores, member.gives_margins))
+        truth = self.y.take(held)
+
+        def quality(share: float) -> float:
+            config = dataclasses.replace(
+                self.recipe.ensemble, trees=2, runs=1, encoders=None, weights=(share, 1 - share)
+            )
+            return precision(merge(found, config, k, threads=threads)[0], truth)
+
+        return max(SHARES, key=lambda share: (quality(share), -share))  # of equal ones the least: words are safer
+
+    def features(self, rows: np.ndarray | None = None) -> Features:
+        """X as the members read it: words, all readings, and the last one at its length."""
+        raw, x = self.encoded.raw, self.encoded.x
+        assert raw is not None
+        rows = np.arange(len(raw)) if rows is None else rows
+        words = None if x.sparse is None else x.sparse.take(rows)
+        return Features(words, self.encoded.embedder.dense(raw[rows]))
+
+    def _member(self, tree: Tree, levels: list[LinearLevel], *, own: bool = False) -> Model:
+        """A model of the network's levels, or of classifiers."""
+        x = self.features(np.zeros(1, np.int64))
+        made = self.model(x, tree, levels)
+        network = self.network.search
+        if own:
+            return dataclasses.replace(made, search=network)
+        if tree is self.network.tree:  # clusters are found as the network finds them, labels scored by their margins
+            combiner = (*(network.combiner[:-1] if isinstance(network.combiner, tuple) else ()), "noop")
+            return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner))
+        return made
+
+
+def shortlist(network: Network, raw: np.ndarray, y: Csr, threads: int) -> Csr | None:
+    """M of the classifiers below the network's clusters: those of the truth, and those that it opens."""
+    depth = network.tree.depth
+    if depth == 1:
+        return None
+    x = Features(dense=raw.astype(np.float32))
+    beam = network.search.beam
+    width = beam[depth - 2] if isinstance(beam, tuple) else beam
+    what = Search(network.search, depth, width, cols=(0, raw.shape[1]))
+    ids, _ = search(x, network.levels[:-1], what, threads=threads)
+    return union(up(y, network.tree, depth - 2), from_ids(ids, network.tree.size(depth - 2)))

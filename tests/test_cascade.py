@@ -1,0 +1,249 @@
+"""CascadeXML on a tiny encoder: shortlists and weights by hand, prediction against a slow twin, kills, switches."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+import labelwood as lw
+from labelwood.data import from_lists
+from labelwood.neural.cascade import Cascade, placed
+from labelwood.neural.config import Reading
+from labelwood.neural.head import Candidates, Head, Rows
+from labelwood.neural.trainer import Opens, Schedule, Scored
+from labelwood.recipes import resolve
+from labelwood.run import Run
+from labelwood.sparse import Csr
+from labelwood.train import train, train_into
+from labelwood.tree import Tree
+from small import LISTS, TEXTS, Stop
+from toy import noisy_set
+
+# What lets a network of random weights learn the toy set by heart.
+LEARN: dict[str, object] = {
+    "finetune.epochs": 30, "finetune.lr": 2e-3, "finetune.head_lr": 2e-2, "finetune.dropout": 0.0,
+    "finetune.head_dropout": 0.0, "coarse.levels": (4,), "encoder.pooling": "mean", "finetune.valid": 0,
+}  # fmt: skip
+QUICK: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (2, 6), "finetune.width": (1, 2, 6)}
+
+
+def fit(settings=None, data=None, **run) -> lw.Predictor:
+    recipe = resolve("cascadexml", settings={**QUICK, **(settings or {})})
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+
+
+@pytest.mark.parametrize(
+    ("levels", "depth", "expected"),
+    [
+        (4, 12, [(5, 6), (8,), (10,), (12,)]),  # the paper's Table 9
+        (3, 12, [(7, 8), (10,), (12,)]),
+        (2, 6, [(4, 5), (6,)]),
+        (4, 24, [(11, 12), (16,), (20,), (24,)]),
+        (3, 2, [(1,), (1,), (2,)]),
+        (1, 12, [(12,)]),
+    ],
+)
+def test_levels_are_placed_on_layers(levels, depth, expected):
+    assert placed(levels, depth) == expected
+
+
+def test_losses_are_weighted_by_nominal_shortlists():
+    """The paper's largest tree: 2^10, 2^13, 2^16 clusters with 128, 256 and 512 kept: weights 1, 1, 2, 4."""
+    sizes = [1, 2**10, 2**13, 2**16, 2**19]
+    ptrs = tuple(np.arange(a + 1) * (b // a) for a, b in pairwise(sizes))
+    tree = Tree(ptrs, np.arange(2**19, dtype=np.int32))
+    recipe = resolve("cascadexml", settings={"finetune.width": (1, 128, 256, 512)})
+    cascade = Cascade(recipe, Run(), *[None] * 5, tree, {})
+    assert cascade.weights == (1, 1, 2, 4)
+    given = dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, width=None))
+    assert [Cascade(given, Run(), *[None] * 5, tree, {}).width(t) for t in (1, 2, 3)] == [128, 256, 512]
+
+
+CHILDREN = np.array([0, 2, 5, 6])  # three clusters: nodes 0 1, 2 3 4, 5
+
+
+def opened(truth: str, keep: int, y: list[list[int]]) -> list[list[int]]:
+    """Candidates of two documents whose clusters score (3, 1, 2) and (0, 5, 1)."""
+    logits = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]])
+    rows = Csr(
+        np.array([0, len(y[0]), len(y[0]) + len(y[1])]), np.array([*y[0], *y[1]], np.int32), np.ones(3, np.float32), 6
+    )
+    parents = [{int(np.searchsorted(CHILDREN, node, "right")) - 1 for node in row} for row in y]
+    true = np.array([[parent in row for parent in range(3)] for row in parents])
+    found = Candidates(np.arange(3), np.ones((2, 3), np.bool_))
+    got = Opens(keep, truth).below(Scored(found, true, logits), CHILDREN, rows)
+    return [got.nodes[mask].tolist() for mask in got.mask]
+
+
+def test_the_best_clusters_open_and_the_truth_is_added():
+    """Eq. 2-3: the children of the best cluster, and the true nodes themselves, without their siblings."""
+    assert opened("union", 1, [[3], [2, 5]]) == [[0, 1, 3], [2, 3, 4, 5]]
+    assert opened("union", 2, [[0], [2, 5]]) == [[0, 1, 5], [2, 3, 4, 5]]
+
+
+def test_true_clusters_replace_the_worst():
+    """As the reference code: a fixed number of clusters, the true ones first, with all their children."""
+    assert opened("replace", 1, [[3], [2, 3]]) == [[2, 3, 4], [2, 3, 4]]
+    assert opened("replace", 2, [[3], [0, 1]]) == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
+
+
+def test_a_cluster_that_was_not_a_candidate_is_never_opened():
+    found = Candidates(np.arange(3), np.array([[True, False, False], [True, True, True]]))
+    logits = torch.tensor([[0.0, 9.0, 9.0], [0.0, 1.0, 2.0]])
+    none = Csr(np.array([0, 0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32), 6)
+    got = Opens(2).below(Scored(found, np.zeros((2, 3), np.bool_), logits), CHILDREN, none)
+    assert [got.nodes[mask].tolist() for mask in got.mask] == [[0, 1], [2, 3, 4, 5]]
+
+
+def test_gradients_of_shards_are_added_row_by_row():
+    head = Head.random(5, 2, torch.Generator().manual_seed(0))
+    parts = [head.gather(np.array([0, 3])), head.gather(np.array([3, 4]))]
+    for rows, grad in zip(parts, (1.0, 10.0), strict=True):
+        rows.table.grad = torch.full_like(rows.table, grad)
+    whole = Rows.merged(parts)
+    assert whole.at.tolist() == [0, 3, 4]
+    assert whole.table.grad[:, 0].tolist() == [1.0, 11.0, 10.0]
+    assert torch.equal(whole.table.detach(), head.table[whole.at])
+
+
+def test_rates_rise_stay_and_fall_as_cosines():
+    schedule = Schedule(100, 32, 100, 1.0, 0.1, 0.0, 0.0, None, 1, shape="cosine", fall=0.2)
+    rates = [schedule.rate(step) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1 + 0.9 * (1 - np.cos(np.pi * 0.1)) / 2)
+    assert all(rate == 1 for rate in rates[9:80])
+    assert rates[4] == pytest.approx(0.55)
+    assert rates[89] == pytest.approx(0.001 + 0.999 * 0.5)
+    assert rates[99] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("readout", ["label", "parent", "path"])
+def test_a_network_predicts_what_its_heads_say(readout):
+    """Against a slow twin: every level scored by its own reading, the best clusters opened, scores multiplied."""
+    rates = {"finetune.lr": 1e-3, "finetune.head_lr": 1e-2, "finetune.width": (1, 2, 3)}
+    model = fit({"ranker": "none", "finetune.readout": readout, **rates})
+    (member,) = model.members
+    tree, k = member.tree, 5
+    assert tree.sizes == (2, 6, 12)
+    x = member.features(lw.data.Texts.from_strings(TEXTS[:30]), None, 1, lw.progress.QUIET)
+    ids, scores = model.predict_arrays(TEXTS[:30], k=k)
+    widths = [level.dense_cols for level in member.levels]
+    assert [level.dense_begin for level in member.levels] == [0, widths[0], widths[0] + widths[1]]
+    for row, (found, given) in enumerate(zip(ids, scores, strict=True)):
+        open_, path = np.array([0]), np.array([0.0])
+        for t, level in enumerate(member.levels):
+            dense = x.dense[row, level.dense_begin : level.dense_begin + level.dense_cols].astype(np.float64)
+            nodes, value, above = [], [], []
+            for parent, score in zip(open_, path, strict=True):
+                *_, bias, block = level.native.decode(int(parent))
+                margins = dense @ block.reshape(len(dense), -1).astype(np.float64) + bias
+                nodes += list(range(tree.child_ptrs[t][parent], tree.child_ptrs[t][parent + 1]))
+                value += margins.tolist()
+                above += [score] * len(bias)
+            nodes, value, above = np.array(nodes), np.array(value), np.array(above)
+            log = -np.log1p(np.exp(-value))
+            counts = {"label": t == 2, "parent": t >= 1, "path": True}[readout]
+            total = above + log if counts else value
+            order = np.argsort(-total, kind="stable")[: (2, 3, k)[t]]
+            open_, path = nodes[order], (total[order] if counts else np.zeros(len(order)))
+        assert tree.leaves[open_].tolist() == found[found >= 0].tolist()
+        assert np.allclose(np.exp(path), given[found >= 0], rtol=1e-3, atol=1e-5)
+
+
+def test_a_network_alone_learns_the_toy_set():
+    model = fit({**LEARN, "finetune.width": None, "ranker": "none", "finetune.readout": "label"})
+    assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 95
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ranker": "tree"}, {"ranker": "none"}, {"finetune.truth": "replace"}, {"finetune.share": 0.25},
+        {"encoder.runtime": "onnx"}, {"encoder.features": "embedding"}, {"finetune.average_from": 0.0},
+        {"finetune.average_from": 0.5, "finetune.valid": 0}, {"finetune.shard_tokens": 60},
+        {"finetune.head_moments": "row"}, {"finetune.layers": ("1+2", "2", "1")}, {"finetune.schedule": "linear"},
+        {"coarse.kind": "flat", "finetune.width": None}, {"encoder.engine": "transformers"},
+        {"finetune.level_weights": (1.0, 0.0, 2.0)}, {"finetune.loss": "squared-hinge"}, {"ensemble.runs": 2},
+        {"finetune.frozen_layers": 1}, {"finetune.steps": 3}, {"linear.relevance": "induce"},
+    ],
+)  # fmt: skip
+def test_every_switch_trains_a_sound_model(changes, tmp_path):
+    model = fit(changes)
+    model.save(tmp_path / "m")
+    loaded = lw.load(tmp_path / "m")
+    a, b = (m.predict_arrays(TEXTS, k=4) for m in (model, loaded))
+    assert all(np.array_equal(one, other) for one, other in zip(a, b, strict=True))
+    assert ((a[0] >= 0).sum(axis=1) >= 1).all()
+    if changes.get("ranker") != "none":
+        assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 85
+        if "ranker" not in changes and changes.get("coarse.kind") != "flat" and "ensemble.runs" not in changes:
+            assert loaded._common == 2  # network and classifiers search the upper levels once
+
+
+def test_classifiers_stand_below_the_networks_clusters():
+    network, ranker = fit().members
+    assert all(a is b for a, b in zip(network.levels[:-1], ranker.levels[:-1], strict=True))
+    assert ranker.levels[-1].sparse_cols > 0 == network.levels[-1].sparse_cols
+    assert ranker.levels[-1].dense_begin == sum(level.dense_cols for level in network.levels)
+    assert (network.gives_margins, ranker.gives_margins) == (False, True)
+
+
+def test_several_layers_go_through_a_map_of_their_own():
+    (member,) = fit({"ranker": "none", "finetune.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
+    assert member.embedder.readings == [Reading((1, 2), "cls", True), Reading((2,), "cls"), Reading((2,), "cls")]
+    assert member.embedder.state["maps.0.weight"].shape == (32, 64)
+    assert [level.dense_cols for level in member.levels] == [32, 32, 32]
+
+
+def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
+    data = from_lists(*noisy_set(5, docs=64))
+    settings = {**QUICK, "finetune.steps": 6, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
+    recipe = resolve("cascadexml", settings={**settings, "finetune.average_from": 0.3})
+    train_into(tmp_path / "whole", data, recipe, Run(2, work=tmp_path / "whole.work"))
+    for kill in (1, 3, 5, 6):
+        seen = 0
+
+        def tell(event, kill=kill):
+            nonlocal seen
+            seen += 1
+            if seen == kill:
+                raise Stop
+
+        work, folder = tmp_path / f"{kill}.work", tmp_path / f"{kill}"
+        with pytest.raises(Stop):
+            train_into(folder, data, recipe, Run(2, work=work, tell=tell, keep_every=0.0))
+        train_into(folder, data, recipe, Run(2, work=work, resume=True, keep_every=0.0))
+        assert (folder / "labelwood.json").read_bytes() == (tmp_path / "whole" / "labelwood.json").read_bytes()
+
+
+def test_means_of_weights_are_what_is_measured():
+    """With a check at every step from the first on, the end is the mean of all states."""
+    settings = {**QUICK, "ranker": "none", "finetune.steps": 4, "finetune.checks": 4, "finetune.valid": 0}
+    ends = [fit({**settings, "finetune.average_from": begin}).members[0].embedder.state for begin in (None, 1.0, 0.0)]
+    key = "layers.1.up.weight"
+    assert np.array_equal(ends[0][key], ends[1][key])  # the mean of the last state alone
+    assert not np.array_equal(ends[0][key], ends[2][key])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"finetune.layers": ("1", "2")}, "finetune.layers gives 2 values"),
+        ({"finetune.layers": ("1", "2", "x")}, 'like "8" or "5\\+6"'),
+        ({"finetune.layers": ("1", "2", "9")}, "layer 9 is to be read"),
+        ({"finetune.level_weights": (1.0, 2.0)}, "2 weights for 3 levels"),
+        ({"ensemble.trees": 2}, "use ensemble.runs"),
+        ({"coarse.levels": (1, 4)}, "one cluster tells nothing"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings, message):
+    with pytest.raises(lw.ConfigError, match=message):
+        fit(settings)
+
+
+def test_a_recipe_without_a_network_cannot_leave_the_classifiers_out():
+    with pytest.raises(lw.ConfigError, match="predicts by itself"):
+        lw.train(TEXTS, LISTS, settings={"ranker": "none"})
