@@ -167,7 +167,8 @@ def test_a_network_alone_learns_the_toy_set():
         {"finetune.head_moments": "row"}, {"finetune.layers": ("1+2", "2", "1")}, {"finetune.schedule": "linear"},
         {"coarse.kind": "flat", "finetune.width": None}, {"encoder.engine": "transformers"},
         {"finetune.level_weights": (1.0, 0.0, 2.0)}, {"finetune.loss": "squared-hinge"}, {"ensemble.runs": 2},
-        {"finetune.frozen_layers": 1}, {"finetune.steps": 3}, {"linear.relevance": "induce"},
+        {"finetune.frozen_layers": 1}, {"finetune.maps": (0, 7, 5)}, {"finetune.layers": ("last5",)},
+        {"finetune.steps": 3}, {"linear.relevance": "induce"},
     ],
 )  # fmt: skip
 def test_every_switch_trains_a_sound_model(changes, tmp_path):
@@ -183,6 +184,19 @@ def test_every_switch_trains_a_sound_model(changes, tmp_path):
             assert loaded._common == 2  # network and classifiers search the upper levels once
 
 
+def test_a_network_may_end_above_the_labels():
+    """Its clusters are found by it, labels ranked by the classifiers alone, as X-Transformer does."""
+    settings = {"finetune.levels": 2, "search.readout": "leaf", "finetune.width": (1, 2)}
+    for source in ("teacher", "predicted", "union"):
+        (member,) = fit({**settings, "shortlist.source": source, "shortlist.width": 6}).members
+        assert [level.sparse_cols > 0 for level in member.levels] == [False, False, True]
+        assert member.gives_margins
+    with pytest.raises(lw.ConfigError, match="only one level below"):
+        fit({**settings, "finetune.levels": 1, "finetune.width": 1})
+    with pytest.raises(lw.ConfigError, match="ranker must be 'network'"):
+        fit({**settings, "ranker": "none"})
+
+
 def test_classifiers_stand_below_the_networks_clusters():
     network, ranker = fit().members
     assert all(a is b for a, b in zip(network.levels[:-1], ranker.levels[:-1], strict=True))
@@ -193,7 +207,7 @@ def test_classifiers_stand_below_the_networks_clusters():
 
 def test_several_layers_go_through_a_map_of_their_own():
     (member,) = fit({"ranker": "none", "finetune.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
-    assert member.embedder.readings == [Reading((1, 2), "cls", True), Reading((2,), "cls"), Reading((2,), "cls")]
+    assert member.embedder.readings == [Reading((1, 2), "cls", 32), Reading((2,), "cls"), Reading((2,), "cls")]
     assert member.embedder.state["maps.0.weight"].shape == (32, 64)
     assert [level.dense_cols for level in member.levels] == [32, 32, 32]
 
@@ -232,7 +246,7 @@ def test_means_of_weights_are_what_is_measured():
     ("settings", "message"),
     [
         ({"finetune.layers": ("1", "2")}, "finetune.layers gives 2 values"),
-        ({"finetune.layers": ("1", "2", "x")}, 'like "8" or "5\\+6"'),
+        ({"finetune.layers": ("1", "2", "x")}, 'like "8", "5\\+6" or "last5"'),
         ({"finetune.layers": ("1", "2", "9")}, "layer 9 is to be read"),
         ({"finetune.level_weights": (1.0, 2.0)}, "2 weights for 3 levels"),
         ({"ensemble.trees": 2}, "use ensemble.runs"),

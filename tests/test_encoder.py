@@ -79,6 +79,13 @@ def test_other_encoders_are_read_trained_and_kept(kind, sizes, tmp_path):
         assert np.array_equal(again.predict_arrays(TEXTS)[1], model.predict_arrays(TEXTS)[1])
 
 
+def foreign_tokeniser(folder):
+    """One that knows more words than the network."""
+    spec = json.loads((folder / "tokenizer.json").read_text())
+    spec["model"]["vocab"]["common"] = 5000
+    (folder / "tokenizer.json").write_text(json.dumps(spec))
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
@@ -89,6 +96,7 @@ def test_other_encoders_are_read_trained_and_kept(kind, sizes, tmp_path):
         (lambda f: f.joinpath("model.safetensors").rename(f / "pytorch_model.bin"), "could run code"),
         (lambda f: f.joinpath("tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         (lambda f: f.joinpath("model.safetensors").write_bytes(b"junk"), "is not the BERT"),
+        (foreign_tokeniser, "do not belong together"),
     ],
 )
 def test_a_broken_encoder_folder_is_told(harm, message, tmp_path):

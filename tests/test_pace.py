@@ -69,6 +69,12 @@ def test_a_plan_knows_the_encoder():
     assert not any("fine-tuning" in part.name for part in alone.parts)
 
 
+def test_logs_that_cannot_be_written_say_so(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(lw.StorageError, match="cannot write"):
+        events.EventFile(tmp_path / "file" / "logs")
+
+
 def test_events_are_records_with_right_checksums(tmp_path):
     """The check value of CRC-32C is 0xE3069283 for "123456789"; records are read back by hand."""
     crc = struct.unpack("<I", events._checksum(b"123456789"))[0]

@@ -58,7 +58,8 @@ class Recipe:
     @property
     def members(self) -> int:
         """Models that predict together."""
-        return self.ensemble.members * (2 if self.joint and self.ranker != "none" else 1)
+        both = self.joint and self.ranker != "none" and self.finetune.levels is None  # a network and classifiers
+        return self.ensemble.members * (2 if both else 1)
 
 
 NEURAL = frozenset({"finetune", "coarse"})  # sections whose lists count the levels of the coarse tree
@@ -260,6 +261,7 @@ METHODS: dict[str, Method] = {
                 head_dropout=0.2,
             ),
             coarse=TreeConfig(branch=8, leaf=12, min_codes=1024),
+            shortlist=ShortlistConfig(source="union"),
             ranker="network",
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
             ensemble=EnsembleConfig(average="sigmoid", candidates=50),

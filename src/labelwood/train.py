@@ -112,6 +112,11 @@ def _check_ranker(recipe: Recipe) -> None:
             f"ranker = {recipe.ranker!r} needs a network that predicts by itself, but {recipe.method} trains none "
             "(finetune.order = 'joint'); leave ranker = 'tree'."
         )
+    if recipe.joint and recipe.finetune.levels is not None and recipe.ranker != "network":
+        raise ConfigError(
+            f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
+            f"then, but is {recipe.ranker!r}."
+        )
     if recipe.joint and recipe.ensemble.trees > 1:
         raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
 
@@ -184,6 +189,12 @@ class _Trainer(Stages):
         encoded = self.encoded(tfidf, words, key)
         network, raw = encoded.network, encoded.raw
         assert network is not None and raw is not None  # noqa: PT018
+        above = network.levels[: network.tree.depth - 1]
+        if len(above) < network.tree.depth - 1:
+            raise ConfigError(
+                f"the network is trained on {len(network.levels)} of {network.tree.depth} levels, but classifiers can "
+                "stand only one level below it; set finetune.levels higher, or coarse.levels to fewer."
+            )
         reads = tfidf if encoded.x.sparse is not None and self.recipe.ranker != "none" else None
 
         def ranker(y: Csr, name: str) -> tuple[Tree, list[LinearLevel]]:
@@ -194,13 +205,14 @@ class _Trainer(Stages):
                 found = [level.level for level in of.levels(encoded.x, x_key, grown, [])]
             else:
                 grown = Grown(0, "tree", network.tree, network.tuned.key)
-                m = shortlist(network, raw, binary(y), self.run.workers)
-                make = partial(of.level, encoded.x, grown, network.levels[:-1], m)
-                stage = self.space.stage("ranker", {"features": x_key, "linear": to_dict(self.recipe.linear)}, make)
+                m = shortlist(network, raw, binary(y), self.recipe.shortlist, self.run.workers)
+                make = partial(of.level, encoded.x, grown, above, m)
+                settings = {"linear": to_dict(self.recipe.linear), "shortlist": to_dict(self.recipe.shortlist)}
+                stage = self.space.stage("ranker", {"features": x_key, **settings}, make)
                 ptr, x = network.tree.child_ptrs[-1], encoded.x
                 found = [LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols)]
             found = [dataclasses.replace(level, dense_begin=raw.shape[1]) for level in found]
-            return grown.tree, found if self.recipe.ranker == "tree" else [*network.levels[:-1], *found]
+            return grown.tree, found if self.recipe.ranker == "tree" else [*above, *found]
 
         def model(x: Features, tree: Tree, levels: list[LinearLevel]) -> Model:
             return self.model((reads, encoded.embedder), x, tree, levels, None)

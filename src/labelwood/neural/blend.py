@@ -2,7 +2,8 @@
 
 The classifiers read words and the last embedding. They stand below the network's own clusters, with its shortlist as
 their negatives (`ranker = network`), or on a tree of their own (`ranker = tree`). Both rankings are added as
-probabilities; the network's share is chosen on documents that neither has learned from.
+probabilities; the network's share is chosen on documents that neither has learned from. Of a network that ends one
+level above the labels, the classifiers alone rank them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..averages import Ranking, merge
+from ..config import at
 from ..linear import LinearLevel
 from ..search import Search, search
-from ..shortlist import from_ids, union
+from ..shortlist import ShortlistConfig, chosen, from_ids
 from ..sparse import Csr, Features
 from ..tree import Tree, up
 from .cascade import Network, precision
@@ -44,6 +47,8 @@ class Blend:
     model: Callable[[Features, Tree, list[LinearLevel]], Model]
 
     def members(self) -> tuple[list[Model], tuple[float, ...]]:
+        if not self.network.whole:  # its clusters alone: labels are the classifiers'
+            return [self._member(*self.ranker(self.y, "all"))], (1.0,)
         network = self._member(self.network.tree, self.network.levels, own=True)
         if self.recipe.ranker == "none":
             return [network], (1.0,)
@@ -76,7 +81,7 @@ class Blend:
 
         return max(SHARES, key=lambda share: (quality(share), -share))  # of equal ones the least: words are safer
 
-    def features(self, rows: np.ndarray | None = None) -> Features:
+    def features(self, rows: NDArray[np.int64] | None = None) -> Features:
         """X as the members read it: words, all readings, and the last one at its length."""
         raw, x = self.encoded.raw, self.encoded.x
         assert raw is not None
@@ -91,20 +96,30 @@ class Blend:
         network = self.network.search
         if own:
             return dataclasses.replace(made, search=network)
-        if tree is self.network.tree:  # clusters are found as the network finds them, labels scored by their margins
+        if (
+            tree is self.network.tree and self.network.whole
+        ):  # clusters are found as the network finds them, labels scored by their margins
             combiner = (*(network.combiner[:-1] if isinstance(network.combiner, tuple) else ()), "noop")
             return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner))
         return made
 
 
-def shortlist(network: Network, raw: np.ndarray, y: Csr, threads: int) -> Csr | None:
-    """M of the classifiers below the network's clusters: those of the truth, and those that it opens."""
-    depth = network.tree.depth
+def shortlist(network: Network, raw: NDArray[np.float16], y: Csr, config: ShortlistConfig, threads: int) -> Csr | None:
+    """M of the classifiers below the network's clusters: those of the truth, those that it opens, or both.
+
+    A network that reaches the labels opens as many as at prediction, another one `shortlist.width`.
+    """
+    tree, beam = network.tree, network.search.beam
+    depth = tree.depth
     if depth == 1:
         return None
+    source, teacher = at(config.source, depth - 1, depth, "shortlist.source"), up(y, tree, depth - 2)
+    if source == "teacher":
+        return teacher
+    width = at(config.width, depth - 1, depth, "shortlist.width")
+    if network.whole:
+        width = at(beam, depth - 2, depth, "finetune.width")
+    what = Search(network.search, len(network.levels), min(width, tree.size(depth - 2)), cols=(0, raw.shape[1]))
     x = Features(dense=raw.astype(np.float32))
-    beam = network.search.beam
-    width = beam[depth - 2] if isinstance(beam, tuple) else beam
-    what = Search(network.search, depth, width, cols=(0, raw.shape[1]))
-    ids, _ = search(x, network.levels[:-1], what, threads=threads)
-    return union(up(y, network.tree, depth - 2), from_ids(ids, network.tree.size(depth - 2)))
+    ids, _ = search(x, network.levels[: depth - 1], what, threads=threads)
+    return chosen(source, teacher, from_ids(ids, tree.size(depth - 2)))

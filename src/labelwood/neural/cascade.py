@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from ..config import at, to_dict
 from ..errors import ConfigError
+from ..labels import binary
 from ..linear import LinearLevel, from_weights
 from ..metrics import hits
 from ..search import Search, SearchConfig, search
 from ..sparse import Csr, Features
-from ..tree import Tree
+from ..tree import Tree, up
 from .config import Reading
 from .embedder import half
 from .tuning import Tensors, Tuned, Tuning
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .head import Head
 
 READOUTS = ("label", "parent", "path")
+WIDTHS = ("hidden_size", "dim", "d_model")  # what configs call it
 STORED = "float16"  # weights of the heads in a model
 
 
@@ -45,6 +47,11 @@ class Network:
     search: SearchConfig
     held: NDArray[np.int64]  # documents that it was measured on and never learned from
 
+    @property
+    def whole(self) -> bool:
+        """Does it reach the labels?"""
+        return len(self.levels) == self.tree.depth
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cascade(Tuning):
@@ -52,34 +59,45 @@ class Cascade(Tuning):
 
     @cached_property
     def levels(self) -> int:
-        """All of them: the last ones are the labels."""
+        """How many are trained: all, down to the labels, or the first `finetune.levels`."""
         if self.tree.size(0) < 2 and self.tree.depth > 1:
             raise ConfigError(
                 f"the tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells nothing; "
                 "leave it out of coarse.levels, or train on more labels."
             )
-        return self.tree.depth
+        return min(self.tree.depth, self.config.levels or self.tree.depth)
 
     @cached_property
     def readings(self) -> list[Reading]:
         """What each level reads."""
         given, pooling = self.config.layers, self.recipe.encoder.pooling
         last = self.embedder.readings[0].layers[0]  # encoder.layer, or the encoder's last
-        layers = placed(self.levels, last) if given is None else [_layers(text) for text in given]
+        layers = placed(self.levels, last) if given is None else [_layers(text, last) for text in given]
         layers = layers * self.levels if len(layers) == 1 else layers
         if len(layers) != self.levels:
             raise ConfigError(
                 f"finetune.layers gives {len(layers)} values, but the tree {'-'.join(map(str, self.tree.sizes))} has "
                 f"{self.levels} levels; give one for each."
             )
-        return [Reading(found, pooling, projected=len(found) > 1) for found in layers]
+        widths = [self.at("maps", t) for t in range(self.levels)]
+        return [
+            Reading(found, pooling, (self.hidden if len(found) > 1 else 0) if width < 0 else width)
+            for found, width in zip(layers, widths, strict=True)
+        ]
+
+    @property
+    def hidden(self) -> int:
+        """The encoder's width."""
+        config = self.embedder.about["config"]
+        return int(next(config[name] for name in WIDTHS if isinstance(config.get(name), int)))
 
     def train(self) -> Network:
         """The network, trained or found in the workspace."""
         settings = {**to_dict(self.config), "steps": self.steps(0)}
-        for name in ("on", "levels", "max_clusters", "refine", "epochs", "matcher", "source", "bootstrap", "share"):
+        for name in ("on", "max_clusters", "refine", "epochs", "matcher", "source", "bootstrap", "share"):
             settings.pop(name)
         inputs = {**self.keys, "encoder": self.recipe.encoder.network(), "finetune": settings, "seed": self.recipe.seed}
+        inputs["embedded"] = not self.graph
         keeper = self.space.keeper("cascade", inputs)
         stage = self.space.stage("cascade", inputs, partial(self._train, keeper))
         keeper.discard()
@@ -108,12 +126,15 @@ class Cascade(Tuning):
                     network, self.tasks(heads), self.tokens, rows, self.schedule(0), key=(self.recipe.seed, 0),
                     measure=measure, hooks=Hooks(name, tick, self.run.tell, keeper, self.run.keep_every),
                 ).run()  # fmt: skip
-            with progress.stage("embedding", len(self.tokens), "docs") as tick:
-                embedding = half(network.embed(self.tokens, progress=tick))
+            embedding = np.zeros((0, 0), np.float16)
+            if not self.graph:
+                with progress.stage("embedding", len(self.tokens), "docs") as tick:
+                    embedding = half(network.embed(self.tokens, progress=tick))
+            some = half(network.embed(self.tokens.take(held))) if self.graph else embedding[held]
         found: Tensors = {f"encoder.{key}": value for key, value in network.state().items()}
         for t, head in enumerate(heads):
             found[f"head-{t}"], found[f"bias-{t}"] = head.weights
-        best = self._readout([head.weights for head in heads], embedding[held].astype(np.float32), held)
+        best = self._readout([head.weights for head in heads], some.astype(np.float32), held)
         return found | {"embedding": embedding, "readout": np.array([READOUTS.index(best)], np.uint8)}
 
     def tasks(self, heads: list[Head]) -> list[Any]:
@@ -154,7 +175,7 @@ class Cascade(Tuning):
         """The heads as levels that the search reads."""
         levels: list[LinearLevel] = []
         begin = 0
-        for (weight, bias), ptr in zip(heads, self.tree.child_ptrs, strict=True):
+        for (weight, bias), ptr in zip(heads, self.tree.child_ptrs, strict=False):
             levels.append(from_weights(weight, bias, ptr, STORED, begin))
             begin += weight.shape[1]
         return levels
@@ -183,12 +204,13 @@ class Cascade(Tuning):
     def _precision(
         self, levels: list[LinearLevel], embedding: NDArray[np.float32], held: NDArray[np.int64], readout: str
     ) -> float:
-        k = min(self.config.check_k, len(self.tree.leaves))
-        what = Search(
-            self.searching(readout), self.levels, k, self.tree.leaves, cols=(0, embedding.shape[1])
-        )  # fmt: skip
+        last, whole = self.levels - 1, self.levels == self.tree.depth
+        k = min(self.config.check_k, self.tree.size(last))
+        names = self.tree.leaves if whole else None
+        what = Search(self.searching(readout), self.levels, k, names, cols=(0, embedding.shape[1]))
         ids, _ = search(Features(dense=embedding), levels, what, threads=self.run.workers)
-        return precision(ids, self.y.take(held))
+        truth = self.y.take(held)
+        return precision(ids, truth if whole else up(binary(truth), self.tree, last))
 
     def steps(self, t: int) -> int:
         """Of the one training; a list of one is that one."""
@@ -217,11 +239,16 @@ def placed(levels: int, depth: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _layers(text: str) -> tuple[int, ...]:
+def _layers(text: str, depth: int) -> tuple[int, ...]:
+    """Of "8", "5+6" or "last5": as many of the last layers as there are, up to five."""
     try:
-        found = tuple(int(part) for part in text.split("+"))
+        found = tuple(int(part) for part in text.removeprefix("last").split("+"))
     except ValueError:
         found = ()
-    if not found or min(found) < 0:
-        raise ConfigError(f'finetune.layers has {text[:40]!r}; each must be a layer or several, like "8" or "5+6".')
+    if text.startswith("last") and len(found) == 1 and found[0] > 0:
+        return tuple(range(max(1, depth - found[0] + 1), depth + 1))
+    if not found or min(found) < 0 or text.startswith("last"):
+        raise ConfigError(
+            f'finetune.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
+        )
     return found

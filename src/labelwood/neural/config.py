@@ -16,29 +16,30 @@ LOSSES = ("squared-hinge", "hinge", "bce")
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how.
-
-    Several layers may go through a linear map to the width of one, which is trained with the network.
-    """
+    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how."""
 
     layers: tuple[int, ...]
     pooling: str
-    projected: bool = False
+    map: int = 0  # width of a linear map of what is read, which is trained with the network; 0: none
+
+    def width(self, hidden: int) -> int:
+        """Columns, of an encoder of this width."""
+        return self.map or hidden * len(self.layers)
 
     def plain(self) -> list[Any]:
         """As a manifest keeps it."""
-        return [list(self.layers), self.pooling, self.projected]
+        return [list(self.layers), self.pooling, self.map]
 
     @staticmethod
     def of(plain: object) -> Reading:
         """The checked inverse of `plain`."""
         if not isinstance(plain, list) or len(plain) != 3:
-            raise ModelFileError(f"a reading must be [layers, pooling, projected], but is {str(plain)[:80]}.")
-        layers, pooling, projected = plain
+            raise ModelFileError(f"a reading must be [layers, pooling, map], but is {str(plain)[:80]}.")
+        layers, pooling, width = plain
         sound = isinstance(layers, list) and layers and all(type(t) is int and 0 <= t <= 1000 for t in layers)
-        if not sound or pooling not in POOLINGS or not isinstance(projected, bool):
-            raise ModelFileError(f"a reading must be [layers, pooling, projected], but is {str(plain)[:80]}.")
-        return Reading(tuple(layers), pooling, projected)
+        if not sound or pooling not in POOLINGS or type(width) is not int or not 0 <= width <= 2**20:
+            raise ModelFileError(f"a reading must be [layers, pooling, map], but is {str(plain)[:80]}.")
+        return Reading(tuple(layers), pooling, width)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +135,14 @@ class FinetuneConfig:
     )
     layers: tuple[str, ...] | None = setting(
         None,
-        'joint: layers that each level reads, several joined by a plus ("5+6"), or one for all; none: the last level '
-        "reads the last layer, each one above it a sixth of the depth lower, and the first two of them",
+        'joint: layers that each level reads, like "8", "5+6" or "last5", or one for all; none: the last level reads '
+        "the last layer, each one above it a sixth of the depth lower, and the first two of them",
     )
+    maps: PerLevel[int] = setting(
+        -1,
+        "joint: width of a linear map of what a level reads; 0: none; -1: that of one layer where several are read",
+        low=-1, high=65536,
+    )  # fmt: skip
     level_weights: tuple[float, ...] | None = setting(
         None,
         "joint: weights of the levels' losses, or 1 for all; none: by the number of candidates, 1 for the fewest",

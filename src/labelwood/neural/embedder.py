@@ -52,8 +52,9 @@ class Embedder:
 
     def last(self, embedding: NDArray[np.float16]) -> NDArray[np.float32]:
         """The last reading at length `scale`."""
-        units = [1 if reading.projected else len(reading.layers) for reading in self.readings]
-        width = embedding.shape[1] * units[-1] // sum(units)
+        bare = embedding.shape[1] - sum(reading.map for reading in self.readings)
+        layers = sum(len(reading.layers) for reading in self.readings if not reading.map)
+        width = self.readings[-1].width(bare // layers if layers else 0)
         return unit(embedding[:, embedding.shape[1] - width :], self.config.scale)
 
     def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:

@@ -54,8 +54,8 @@ class Encoder(nn.Module):
         self.readings = tuple(readings)
         generator = torch.Generator().manual_seed(seed)
         for i, reading in enumerate(readings):
-            if reading.projected:
-                made = nn.Linear(self.width * len(reading.layers), self.width)
+            if reading.map:
+                made = nn.Linear(self.width * len(reading.layers), reading.map)
                 nn.init.xavier_uniform_(made.weight, generator=generator)
                 nn.init.zeros_(made.bias)
                 self.maps[str(i)] = made
@@ -64,7 +64,7 @@ class Encoder(nn.Module):
     @property
     def widths(self) -> tuple[int, ...]:
         """Columns of each reading."""
-        return tuple(self.width * (1 if r.projected else len(r.layers)) for r in self.readings)
+        return tuple(reading.width(self.width) for reading in self.readings)
 
     @property
     def depth(self) -> int:
@@ -86,7 +86,7 @@ class Encoder(nn.Module):
         found = []
         for i, reading in enumerate(self.readings):
             vector = torch.cat([self._pool(hidden[t], batch, reading.pooling) for t in reading.layers], 1)
-            if reading.projected:
+            if reading.map:
                 vector = self.maps[str(i)](lean.drop(vector, MAP_DROPOUT, self.training))
             found.append(vector)
         return found

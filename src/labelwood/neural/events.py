@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import disk
+
 if TYPE_CHECKING:
     from .trainer import Event
 
@@ -22,7 +24,8 @@ class EventFile:
     """A callback for `tell`: appends every step to a file of its own in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with disk.refusing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"events.out.tfevents.{time.time_ns() // 10**9}.labelwood"
         self.steps: dict[str, int] = {}
         self._write(_text(3, b"brain.Event:2"))
@@ -39,7 +42,7 @@ class EventFile:
     def _write(self, body: bytes) -> None:
         data = struct.pack("<Bd", 0x09, time.time()) + body
         size = struct.pack("<Q", len(data))
-        with self.path.open("ab") as stream:
+        with disk.refusing(self.path), self.path.open("ab") as stream:
             stream.write(size + _checksum(size) + data + _checksum(data))
 
 

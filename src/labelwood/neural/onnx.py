@@ -96,8 +96,7 @@ class _Graph:
         self.node("Concat", parts, "embedding", axis=1)
         sides = ["n", "longest"]
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT32, sides) for name in ("ids", "mask")]
-        units = sum(1 if reading.projected else len(reading.layers) for reading in self.shape.readings)
-        width = units * len(self.state["norm.weight"])
+        width = sum(reading.width(len(self.state["norm.weight"])) for reading in self.shape.readings)
         outputs = [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", width])]
         initial = [numpy_helper.from_array(np.asarray(a, order="C"), name) for name, a in self.weights.items()]
         graph = helper.make_graph(self.nodes, "encoder", inputs, outputs, initial)
@@ -163,7 +162,7 @@ class _Graph:
         """(n, width) of one reading."""
         parts = [self.pooled(states[layer], f"read.{number}.{layer}", reading.pooling) for layer in reading.layers]
         found = parts[0] if len(parts) == 1 else self.node("Concat", parts, f"read.{number}", axis=1)
-        return self.linear(found, f"maps.{number}") if reading.projected else found
+        return self.linear(found, f"maps.{number}") if reading.map else found
 
     def pooled(self, h: str, name: str, pooling: str) -> str:
         """(n, d)."""

@@ -58,6 +58,7 @@ class Recursion(Tuning):
             "above": None if above is None else above.key,
             "matched": None if matched is None else matched.key,
             "seed": self.recipe.seed,
+            "embedded": self.embeds(t),
         }
         name = f"tune-{t + 1}"
         keeper = self.space.keeper(name, inputs)
@@ -91,11 +92,17 @@ class Recursion(Tuning):
                     network, [task], self.tokens, rows, self.schedule(t), key=(self.recipe.seed, t),
                     measure=measure, hooks=hooks,
                 ).run()  # fmt: skip
-            with progress.stage(f"embedding after level {t + 1}", len(self.tokens), "docs") as tick:
-                embedding = half(network.embed(self.tokens, progress=tick))
+            embedding = np.zeros((0, 0), np.float16)
+            if self.embeds(t):
+                with progress.stage(f"embedding after level {t + 1}", len(self.tokens), "docs") as tick:
+                    embedding = half(network.embed(self.tokens, progress=tick))
         found = {f"encoder.{key}": value for key, value in network.state().items()}
         weight, bias = head.weights
         return found | {"embedding": embedding, "head": weight, "bias": bias}
+
+    def embeds(self, t: int) -> bool:
+        """Are all documents embedded after a level?"""
+        return t + 1 < self.levels or not self.graph
 
     def shortlist(self, t: int, matched: Matched | None) -> Csr | None:
         """M_t (n, K_{t-1}): the parents whose children are candidates (eq. 8); None at the first level: all."""

@@ -118,6 +118,12 @@ class Encoding:
         inputs = {"data": self.data_key, "encoder": source.digest, "max_tokens": config.max_tokens}
         stage = self.space.stage("tokens", inputs, make)
         tokens = Tokens(stage.tensors["ids"], stage.tensors["offsets"], sum(map(len, tokeniser.frame)))
+        words = embedder.about["config"].get("vocab_size")
+        if isinstance(words, int) and int(tokens.ids.max(initial=0)) >= words:
+            raise ConfigError(
+                f"the tokenizer of {source.folder} gives the token {int(tokens.ids.max())}, but its network knows only "
+                f"{words}; the two do not belong together."
+            )
         if int(tokens.lengths.max(initial=0)) <= tokens.frame:
             raise ConfigError(f"none of the {len(tokens)} texts holds anything that the encoder reads; are they empty?")
         return embedder, tokens, stage.key

@@ -35,7 +35,7 @@ Tensors = dict[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tuned:
-    """The encoder after a fine-tuning, and the embeddings (n, d) of all documents by it."""
+    """The encoder after a fine-tuning, and embeddings (n, d) of all documents by it; none where a graph makes them."""
 
     key: str
     tensors: Tensors
@@ -67,6 +67,11 @@ class Tuning:
     @property
     def config(self) -> FinetuneConfig:
         return self.recipe.finetune
+
+    @property
+    def graph(self) -> bool:
+        """Will an exported graph embed the documents in the end, so that the network itself need not?"""
+        return self.recipe.encoder.runtime != "torch"
 
     @cached_property
     def levels(self) -> int:
