@@ -39,11 +39,16 @@ class EnsembleConfig:
         1, "times the whole recipe is trained, with one seed after another", low=1, high=limits.MAX_TREES
     )
     encoders: tuple[str, ...] | None = setting(None, "the encoder of each run; none: encoder.model for all")
+    labels: tuple[str, ...] | None = setting(None, "labels.kind of each run; none: the same for all")
 
     @property
     def members(self) -> int:
         """Models that predict together: every tree of every run."""
         return self.trees * self.runs
+
+    def of(self, count: int, weights: tuple[float, ...] | None) -> EnsembleConfig:
+        """The same average over so many given models."""
+        return dataclasses.replace(self, trees=count, runs=1, encoders=None, labels=None, weights=weights)
 
     def shares(self) -> tuple[float, ...]:
         """The weights, summing to 1; ConfigError if they do not fit the members, or the encoders not the runs."""
@@ -58,6 +63,10 @@ class EnsembleConfig:
         if self.encoders is not None and len(self.encoders) != self.runs:
             raise ConfigError(
                 f"ensemble.encoders names {len(self.encoders)} encoders for ensemble.runs = {self.runs}; one for each."
+            )
+        if self.labels is not None and len(self.labels) != self.runs:
+            raise ConfigError(
+                f"ensemble.labels names {len(self.labels)} kinds for ensemble.runs = {self.runs}; one for each."
             )
         return tuple(weight / sum(weights) for weight in weights)
 

@@ -41,7 +41,7 @@ class Ensemble(Predictor):
         config = checked_config(EnsembleConfig, config, "ensemble")
         self._members, weights = _opened(members, config.weights)
         if config.members != len(self._members):  # models that were not trained together
-            config = dataclasses.replace(config, trees=len(self._members), runs=1, encoders=None)
+            config = config.of(len(self._members), config.weights)
         self.config = dataclasses.replace(config, weights=weights)
         self.config.shares()
         self.recipe = self._members[0].recipe

@@ -7,6 +7,8 @@ cooccurrence  z_l = normalise(row l of YᵀY): the labels it is seen with
 both          the two side by side (Bonsai)
 text          tf-idf of the label's own words in the model's vocabulary; a label without any has its PIFA
 pifa+text     the sum of the two, both of unit length
+pifa-neural   PIFA of the embeddings of a network that was trained on the clusters of `pifa` before (X-Transformer's)
+text-neural   what the pretrained encoder reads in the label's own text, or in its name where it has none
 
 With `walks`, a label's features are then mixed with those of the labels that random walks from it meet most often:
 z'_l = normalise(Σ_m g_lm z_m), G the counts of visits, symmetrically normalised (as CascadeXML's code, after ECLARE).
@@ -30,6 +32,7 @@ from .sparse import Csr, Features, pointers
 
 MOST_ENTRIES = 2**28  # of Z, unless `top` is given: 2 GB
 RESTART, NEIGHBOURS = 0.8, 10  # of random walks
+NEURAL_KINDS = ("pifa-neural", "text-neural")  # neural/stages.py makes them
 WALKED = 2**22  # visits that are held at once
 
 
@@ -40,8 +43,9 @@ class LabelFeatureConfig:
     kind: str = setting(
         "pifa",
         "the features of its documents (pifa), the labels seen with it (cooccurrence), both, the words of its own text "
-        "(text), or pifa+text",
-        choices=("pifa", "cooccurrence", "both", "text", "pifa+text"),
+        "(text), or pifa+text; for the tree of a network also the embeddings of its documents by a first such network "
+        "(pifa-neural), or of its own text (text-neural)",
+        choices=("pifa", "cooccurrence", "both", "text", "pifa+text", *NEURAL_KINDS),
     )
     weighting: str = setting(
         "sum",
@@ -87,6 +91,10 @@ def _plain(
         raise ConfigError(
             f"labels.kind is {config.kind!r}, which needs documents of text and the texts of labels; give them with "
             "--label-texts FILE or label_texts=, or use labels.kind = 'pifa'."
+        )
+    if config.kind in NEURAL_KINDS:
+        raise ConfigError(
+            f"labels.kind = {config.kind!r} is for the tree of a network (finetune.order = 'joint'); use 'pifa'."
         )
     if config.kind == "cooccurrence":
         return cooccurrence(y, config, threads, progress)

@@ -18,7 +18,7 @@ from .digests import digest_plain
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
-from .labels import binary
+from .labels import NEURAL_KINDS, binary
 from .linear import LinearLevel
 from .model import Model
 from .predictor import Predictor
@@ -144,18 +144,19 @@ class _Trainer(Stages):
             found: list[Predictor] = []
             for run in runs:
                 models, weights = run.blend()
-                own = dataclasses.replace(config, trees=len(models), runs=1, encoders=None, weights=weights)
-                found.append(models[0] if len(models) == 1 else Ensemble(models, own))
+                found.append(models[0] if len(models) == 1 else Ensemble(models, config.of(len(models), weights)))
             return found[0] if len(found) == 1 else Ensemble(found, config)
         members = [model for run in runs for model in run.members()]
         return members[0] if len(members) == 1 else Ensemble(members, config)
 
     def of_run(self, number: int) -> _Trainer:
         """The same, with the seed and the encoder of one run."""
-        recipe, encoders = self.recipe, self.recipe.ensemble.encoders
+        recipe, encoders, kinds = self.recipe, self.recipe.ensemble.encoders, self.recipe.ensemble.labels
         encoder = recipe.encoder if encoders is None else dataclasses.replace(recipe.encoder, model=encoders[number])
+        labels = recipe.labels if kinds is None else dataclasses.replace(recipe.labels, kind=kinds[number])
         seed = (recipe.seed + number) % (limits.MAX_SEED + 1)
-        return dataclasses.replace(self, recipe=dataclasses.replace(recipe, seed=seed, encoder=encoder), whole=recipe)
+        own = dataclasses.replace(recipe, seed=seed, encoder=encoder, labels=labels)
+        return dataclasses.replace(self, recipe=own, whole=recipe)
 
     def members(self) -> list[Model]:
         """The models of one run: one for each tree."""
@@ -232,7 +233,7 @@ class _Trainer(Stages):
             )
 
         def coarse() -> tuple[Tree, str]:
-            found = self.trees(words, key, tfidf, self.recipe.coarse, name="coarse tree")[0]
+            found = self.coarse_tree(tfidf, words, key)
             if self.recipe.joint and self.recipe.ranker != "tree":  # its classifiers stand on this tree
                 check_depth(self.recipe, found.tree.depth)
             return found.tree, found.key
@@ -241,3 +242,21 @@ class _Trainer(Stages):
         held = None if valid is None else Held.of(valid, self.problem, tfidf, self.run.workers)
         texts, y, key = self.data.texts, self.problem.y, self.problem.data_key
         return Encoding(self.recipe, self.run, self.space, texts, y, key, words, coarse, held).run_stages()
+
+    def coarse_tree(self, tfidf: Tfidf | None, words: Features, key: str) -> Grown:
+        """The tree of a network: of words, of what a first network made of them, or of the labels' own texts."""
+        from .neural.stages import embed_texts
+
+        kind, config, name = self.recipe.labels.kind, self.recipe.coarse, "coarse tree"
+        if not self.recipe.joint or kind not in NEURAL_KINDS:
+            return self.trees(words, key, tfidf, config, name=name)[0]
+        pifa = dataclasses.replace(self.recipe, labels=dataclasses.replace(self.recipe.labels, kind="pifa"))
+        if kind == "pifa-neural":  # the first network is that of the run's first seed, whichever run this is
+            first = dataclasses.replace(self, recipe=dataclasses.replace(pifa, seed=(self.whole or pifa).seed))
+            found = first.encoded(tfidf, words, key)
+            own = dataclasses.replace(self, recipe=pifa)
+            return own.trees(Features(None, found.x.dense), found.key, None, config, name=name)[0]
+        texts = [self.data.label_texts[i] if self.data.label_texts else "" for i in self.problem.seen]
+        given = [text or self.problem.names[i] for i, text in zip(self.problem.seen, texts, strict=True)]
+        dense, z_key = embed_texts(self.recipe, self.run, self.space, given)
+        return dataclasses.replace(self, recipe=pifa).tree(lambda: Features(None, dense), z_key, config, 0, name)

@@ -49,6 +49,11 @@ class TreeConfig:
         high=limits.MAX_CHILDREN,
     )
     min_codes: int | None = setting(None, "stop merging levels at this many top nodes (default: branch)", low=1)
+    least: int | None = setting(
+        None,
+        "at least this many last inner nodes, each of four labels or more: smaller leaves where labels are few",
+        low=2,
+    )
     levels: tuple[int, ...] | None = setting(
         None,
         "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf",
@@ -154,9 +159,10 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
                 "sizes must grow from level to level and stay below the number of labels."
             )
         return sizes
-    if labels <= config.leaf:
+    wanted = max(labels / config.leaf, min(config.least or 0, labels / 4))
+    if wanted <= 1:
         return (labels,)
-    codes = 2 ** max(1, math.ceil(math.log2(labels / config.leaf)))
+    codes = 2 ** max(1, math.ceil(math.log2(wanted)))
     if codes >= labels:
         return (labels,)  # leaf = 1: every label its own cluster
     sizes = (labels,)

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import LabelwoodError
-from . import analyse, ensemble, evaluate, inspect, plan, predict, quickstart, train
+from . import analyse, compare, ensemble, evaluate, inspect, plan, predict, quickstart, train
 from .show import Stopped, complain
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     ensemble.ensemble,
+    compare.compare,
     analyse.analyse,
     inspect.inspect,
     inspect.verify,

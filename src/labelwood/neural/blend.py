@@ -47,7 +47,7 @@ class Blend:
     model: Callable[[Features, Tree, list[LinearLevel]], Model]
 
     def members(self) -> tuple[list[Model], tuple[float, ...]]:
-        if not self.network.whole:  # its clusters alone: labels are the classifiers'
+        if self.recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
             return [self._member(*self.ranker(self.y, "all"))], (1.0,)
         network = self._member(self.network.tree, self.network.levels, own=True)
         if self.recipe.ranker == "none":
@@ -74,9 +74,7 @@ class Blend:
         truth = self.y.take(held)
 
         def quality(share: float) -> float:
-            config = dataclasses.replace(
-                self.recipe.ensemble, trees=2, runs=1, encoders=None, weights=(share, 1 - share)
-            )
+            config = self.recipe.ensemble.of(2, (share, 1 - share))
             return precision(merge(found, config, k, threads=threads)[0], truth)
 
         return max(SHARES, key=lambda share: (quality(share), -share))  # of equal ones the least: words are safer

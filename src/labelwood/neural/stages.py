@@ -18,7 +18,7 @@ from ..sparse import Csr, Features, stacked
 from ..tree import Tree
 from . import pretrained
 from .cascade import Cascade, Network
-from .embedder import Embedder
+from .embedder import Embedder, unit
 from .recursive import Recursion
 from .tokens import Tokeniser, Tokens
 from .tuning import Tuned, Tuning
@@ -165,3 +165,26 @@ class Encoding:
         if graph:
             embedder = dataclasses.replace(embedder, state={"graph": stage.tensors["graph"]})
         return stage.tensors["embedding"], embedder, stage.key
+
+
+def embed_texts(
+    recipe: Recipe, run: Run, space: Workspace, texts: list[str]
+) -> tuple[NDArray[np.float32], str]:  # fmt: skip
+    """(n, d) of length 1: the mean of the pretrained encoder's last states over each text, and the key of the stage."""
+    with needs(recipe.method, "neural"):
+        from . import encoder as encoders
+    config = dataclasses.replace(recipe.encoder, pooling="mean", layer=-1)
+    source = pretrained.find(config.model)
+
+    def make() -> dict[str, NDArray[Any]]:
+        network = encoders.load(source, config)
+        embedder = Embedder(
+            dataclasses.replace(config, runtime="torch"), encoders.describe(network), network.state(),
+            Tokeniser(source.tokeniser(), config.max_tokens),
+        )  # fmt: skip
+        with run.progress.stage("embedding label texts", len(texts), "labels") as tick:
+            return {"embedding": embedder.embed(embedder.tokens(texts), run.workers, tick)}
+
+    inputs = {"texts": digest_plain(texts), "encoder": source.digest, "config": to_dict(config)}
+    stage = space.stage("label-texts", inputs, make)
+    return unit(stage.tensors["embedding"]), stage.key

@@ -1,0 +1,185 @@
+"""Several methods on the same data under one budget of time: a leaderboard.
+
+Every method is trained, saved and measured in a process of its own, so that its peak memory is its own; stages that
+methods have in common are computed once, in one workspace. What is finished is written down and not done again: the
+same command goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import disk
+from .config import from_dict, to_dict
+from .data import Dataset, ReadOptions, read
+from .digests import digest_plain
+from .ensemble import load
+from .errors import ConfigError, LabelwoodError, TrainingError
+from .metrics import MetricsConfig
+from .problem import prepare
+from .progress import Progress, Silent, Terminal
+from .recipes import Recipe, from_plain, resolve
+from .run import Run
+from .train import train_into
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ONE = 60  # documents that are predicted alone, for the latency
+PARTS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A method on the leaderboard."""
+
+    name: str
+    metrics: dict[str, Any]  # as `Evaluation.to_json` gives them
+    training: float  # seconds, without stages that another method had made
+    latency: float  # milliseconds of one document, the median
+    size: int  # bytes of the model folder
+    memory: int  # bytes at the peak
+    gain: float | None = None  # P@1 over the anchor's, in per cent of it
+
+
+def recipes(
+    methods: Sequence[str], settings: dict[str, object], seed: int | None, *, taxonomy: bool = False
+) -> dict[str, Recipe]:
+    """Recipes by name; a name is a method, or method:preset. Settings go to the recipes that have such a part."""
+    found = {}
+    for name in methods:
+        method, _, preset = name.partition(":")
+        recipe = resolve(method, preset=preset or None, seed=seed, taxonomy=taxonomy)
+        neural = ("encoder.", "finetune.", "coarse.", "ranker")
+        own = {key: value for key, value in settings.items() if recipe.encoder.on or not key.startswith(neural)}
+        found[name] = resolve(method, preset=preset or None, settings=own, seed=seed, taxonomy=taxonomy)
+    if len(found) < len(methods):
+        raise ConfigError("a method is named twice; give each once, or with different presets (method:preset).")
+    return found
+
+
+def compare(
+    files: tuple[Path, Path], chosen: dict[str, Recipe], out: Path, *, seconds: float | None, anchor: str | None,
+    run: Run, options: ReadOptions = ReadOptions(), metrics: MetricsConfig = MetricsConfig(),
+) -> list[Row]:  # fmt: skip
+    """Train and measure all of them; rows in the order of P@1. `seconds` is for all that fine-tune an encoder."""
+    if anchor is not None and anchor not in chosen:
+        raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
+    with disk.refusing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    chosen = _planned(files[0], chosen, out, seconds=seconds, run=run, options=options)
+    rows = []
+    for name, recipe in chosen.items():
+        job = {
+            "name": name, "train": str(files[0]), "test": str(files[1]), "options": to_dict(options),
+            "metrics": to_dict(metrics), "recipe": to_dict(recipe), "threads": run.threads, "device": run.device,
+            "folder": str(out),
+        }  # fmt: skip
+        key = digest_plain([job, *(_stamp(path) for path in files)])
+        rows.append(_row(job, out / f"{name.replace(':', '-')}-{key[:12]}.json"))
+    base = next((row.metrics["P@1"] for row in rows if row.name == anchor), None)
+    if base:
+        rows = [dataclasses.replace(row, gain=100 * (row.metrics["P@1"] / base - 1)) for row in rows]
+    return sorted(rows, key=lambda row: -row.metrics["P@1"])
+
+
+def _stamp(path: Path) -> list[Any]:
+    """What tells a changed file from the one that was measured."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return []
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _planned(
+    train: Path, chosen: dict[str, Recipe], out: Path, *, seconds: float | None, run: Run, options: ReadOptions
+) -> dict[str, Recipe]:
+    """The recipes with the steps that fit the time; those of a plan that was made before are kept."""
+    tuned = [name for name, recipe in chosen.items() if recipe.encoder.on and recipe.finetune.on]
+    if seconds is None or not tuned:
+        return chosen
+    from .neural.pace import with_time
+
+    asked = {name: to_dict(recipe) for name, recipe in chosen.items()}
+    key = digest_plain([asked, seconds, _stamp(train)])
+    plan = out / "plan.json"
+    if plan.exists():
+        kept = json.loads(plan.read_text(encoding="utf-8"))
+        if kept.get("key") == key:
+            return {name: from_plain(table) for name, table in kept["recipes"].items()}
+    data = read(train, options)
+    problem, found = prepare(data), dict(chosen)
+    for name in tuned:
+        if chosen[name].finetune.steps is None:
+            with run.progress.stage(f"measuring the pace of {name}"):
+                found[name] = with_time(chosen[name], seconds / len(tuned), data, problem, run)
+    table = {"key": key, "recipes": {name: to_dict(recipe) for name, recipe in found.items()}}
+    disk.publish(plan, [json.dumps(table, indent=2).encode()])
+    return found
+
+
+def _row(job: dict[str, Any], file: Path) -> Row:
+    """One method, from what was written down or in a process of its own."""
+    if not file.exists():
+        disk.publish(file.with_suffix(".job"), [json.dumps(job).encode()])
+        command = [sys.executable, "-m", "labelwood.compare", str(file.with_suffix(".job")), str(file)]
+        done = subprocess.run(command, check=False)
+        if done.returncode or not file.exists():
+            raise TrainingError(f"{job['name']} ended with code {done.returncode}; the same command tries it again.")
+        disk.discard(file.with_suffix(".job"))
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return Row(**found)
+
+
+def work(job: dict[str, Any], progress: Progress) -> Row:
+    """Train, save, open and measure one method."""
+    options, metrics = from_dict(ReadOptions, job["options"]), from_dict(MetricsConfig, job["metrics"])
+    recipe, out = from_plain(job["recipe"]), Path(job["folder"])
+    data = read(Path(job["train"]), options)
+    folder = out / "models" / job["name"].replace(":", "-")
+    tell = progress.tell if isinstance(progress, Terminal) else None
+    run = Run(job["threads"], progress, out / "work", device=job["device"], shared=True, tell=tell)
+    start = time.perf_counter()
+    train_into(folder, data, recipe, run, keep_work=True)
+    training = time.perf_counter() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    model = load(folder)
+    test = read(Path(job["test"]), dataclasses.replace(options, split="test"))
+    found = model.evaluate(test, metrics=metrics, threads=job["threads"], progress=progress)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    return Row(job["name"], found.to_json(), training, _latency(model, test), size, memory)
+
+
+def _latency(model: Any, test: Dataset) -> float:
+    """Median milliseconds of a document alone, on one thread."""
+    times = []
+    for i in range(min(ONE, len(test))):
+        one = test.take(np.array([i]))
+        start = time.perf_counter()
+        model.predict_data(one, k=10, threads=1)
+        times.append(1000 * (time.perf_counter() - start))
+    return float(np.median(times[len(times) // 10 :])) if times else 0.0
+
+
+def main(job: Path, out: Path) -> None:
+    """The process of one method."""
+    terminal = Terminal() if sys.stderr.isatty() else Silent()
+    try:
+        row = work(json.loads(job.read_text(encoding="utf-8")), terminal)
+    except LabelwoodError as error:
+        sys.exit(f"error: {error}")
+    disk.publish(out, [json.dumps(dataclasses.asdict(row), indent=2).encode()])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

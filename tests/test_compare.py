@@ -1,0 +1,82 @@
+"""`labelwood compare` on toy files: rows, gains, what is not done twice, budgets, errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import labelwood as lw
+from labelwood.cli import main
+from labelwood.compare import recipes
+from small import LISTS, TEXTS
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, some in (("train", slice(None)), ("test", slice(0, 40))):
+        lines = (json.dumps({"text": t, "labels": y}) for t, y in zip(TEXTS[some], LISTS[some], strict=True))
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def run(files, *more: str) -> int:
+    given = ["compare", str(files / "train.jsonl"), str(files / "test.jsonl"), "--out", str(files / "out")]
+    return main([*given, "--threads", "1", *more])
+
+
+def test_a_leaderboard(files, capsys):
+    steps = ("--set", "finetune.steps=2")
+    chosen = ("--methods", "xr-linear,parabel:one-tree,xr-transformer", "--anchor", "xr-linear")
+    assert run(files, *chosen, *steps) == 0
+    found = json.loads((files / "out" / "leaderboard.json").read_text(encoding="utf-8"))
+    assert {row["name"] for row in found} == {"xr-linear", "parabel:one-tree", "xr-transformer"}
+    quality = [row["metrics"]["P@1"] for row in found]
+    assert quality == sorted(quality, reverse=True)
+    by_name = {row["name"]: row for row in found}
+    assert by_name["xr-linear"]["gain"] == 0
+    assert by_name["xr-transformer"]["size"] > by_name["xr-linear"]["size"] > 0
+    assert by_name["xr-transformer"]["memory"] > by_name["xr-linear"]["memory"] > 1e7
+    assert all(row["latency"] > 0 and row["training"] > 0 for row in found)
+    assert all(row["metrics"]["intervals"]["P@1"][0] <= row["metrics"]["P@1"] for row in found)
+    model = lw.load(files / "out" / "models" / "xr-transformer")
+    assert model.recipe.finetune.steps == 2
+    assert "over xr-linear" in capsys.readouterr().out
+    stamps = {p: p.stat().st_mtime_ns for p in (files / "out").glob("*-*.json")}
+    assert run(files, *chosen, *steps) == 0  # nothing is done again
+    assert {p: p.stat().st_mtime_ns for p in (files / "out").glob("*-*.json")} == stamps
+
+
+def test_a_budget_is_planned_once(files):
+    chosen = ("--methods", "xr-linear,xr-transformer", "--time", "20s", "--set", "finetune.batch=8")
+    assert run(files, *chosen) == 0
+    plan = (files / "out" / "plan.json").read_text(encoding="utf-8")
+    steps = json.loads(plan)["recipes"]["xr-transformer"]["finetune"]["steps"]
+    assert min(steps) >= 4
+    assert run(files, *chosen) == 0
+    assert (files / "out" / "plan.json").read_text(encoding="utf-8") == plan
+
+
+def test_settings_of_encoders_go_to_recipes_that_have_one():
+    found = recipes(["dismec", "xr-transformer"], {"encoder.max_tokens": 32, "linear.eps": 0.2}, 3)
+    assert found["xr-transformer"].encoder.max_tokens == 32
+    assert found["dismec"].encoder.max_tokens == 128
+    assert {recipe.linear.eps for recipe in found.values()} == {0.2}
+    assert {recipe.seed for recipe in found.values()} == {3}
+
+
+def test_what_does_not_fit_is_refused(files, capsys):
+    assert run(files, "--methods", "xr-linear,xr-linear") == 1
+    assert run(files, "--methods", "xr-linear", "--anchor", "parabel") == 1
+    assert run(files, "--methods", "xr-lienar") == 1
+    told = capsys.readouterr().err
+    assert "named twice" in told
+    assert "not among the methods" in told
+    assert "did you mean 'xr-linear'" in told
+
+
+def test_a_method_that_fails_is_named(files, capfd):
+    assert run(files, "--methods", "xr-linear", "--set", "tree.levels=500") == 1
+    told = capfd.readouterr().err
+    assert "sizes must grow" in told
+    assert "xr-linear ended with code" in told

@@ -1,0 +1,98 @@
+"""X-Transformer and LightXML as recipes: clusters, label representations, negatives, readings, ensembles."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import labelwood as lw
+from labelwood.data import from_lists
+from labelwood.neural.config import Reading
+from labelwood.recipes import resolve
+from labelwood.run import Run
+from labelwood.train import identity_of, train
+from labelwood.tree import level_sizes
+from small import LISTS, TEXTS
+
+QUICK = {"finetune.epochs": 1}
+X = "x-transformer"
+
+
+def fit(method: str, settings=None, data=None, **run) -> lw.Predictor:
+    recipe = resolve(method, settings={**QUICK, **(settings or {})})
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+
+
+@pytest.mark.parametrize(
+    ("labels", "clusters"), [(3956, 64), (30938, 512), (13330, 256), (501070, 8192), (323, 64), (100, 32), (12, 4)]
+)
+def test_one_level_of_clusters_by_the_papers_rule(labels, clusters):
+    """Its Table 2; where 100 labels a cluster would give fewer than 64, clusters are smaller."""
+    assert level_sizes(labels, resolve(X).coarse) == (clusters, labels)
+
+
+def test_clusters_are_the_networks_and_labels_the_classifiers():
+    (member,) = fit(X).members
+    matcher, ranker = member.levels
+    assert member.tree.sizes == (4, 12)
+    assert (matcher.sparse_cols, matcher.dense_cols) == (0, 32)
+    assert ranker.sparse_cols > 0
+    assert member.gives_margins
+
+
+@pytest.mark.parametrize("kind", ["pifa", "pifa-neural", "text-neural", "pifa+text"])
+def test_every_label_representation_trains(kind):
+    data = dataclasses.replace(from_lists(TEXTS, LISTS), label_texts=tuple(f"word{i} common" for i in range(12)))
+    model = fit(X, {"labels.kind": kind, "search.beam": 4}, data)
+    assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 90
+
+
+def test_labels_of_one_text_are_one_cluster():
+    """Whatever the encoder makes of the texts, the same text is the same vector."""
+    data = from_lists(TEXTS, LISTS)
+    texts = tuple("word1 word2 word3" if i % 2 else "filler1 a b c" for i in range(12))
+    (member,) = fit(
+        X, {"labels.kind": "text-neural", "coarse.levels": (2,)}, dataclasses.replace(data, label_texts=texts)
+    ).members
+    clusters = member.tree.labels_to_nodes(0, 12)
+    assert len({int(c) for c in clusters[::2]}) == len({int(c) for c in clusters[1::2]}) == 1
+
+
+def test_the_first_network_of_neural_features_is_trained_once(tmp_path):
+    """Runs over label representations share it, and the plain one is it."""
+    told = []
+    kinds = ("pifa", "pifa-neural", "pifa-neural")
+    model = fit(X, {"ensemble.runs": 3, "ensemble.labels": kinds}, work=tmp_path / "work", tell=told.append)
+    assert len(model.members) == 3
+    assert sum(event.step == 1 for event in told) == 3
+    assert identity_of(model)["recipe"]["ensemble"]["labels"] == list(kinds)
+
+
+@pytest.mark.parametrize("source", ["teacher", "predicted", "union"])
+def test_negatives_come_from_the_truth_the_matcher_or_both(source):
+    model = fit(X, {"shortlist.source": source, "search.beam": 4, "shortlist.width": 2})
+    assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 60
+
+
+def test_lightxml_reads_the_last_layers_side_by_side():
+    network, ranker = fit("lightxml").members
+    assert network.embedder.readings == [Reading((1, 2), "cls", 0)]  # a tiny encoder has only two
+    assert [level.dense_cols for level in network.levels] == [64]
+    assert ranker.levels[0].dense_begin == 64
+
+
+def test_groups_of_labels_have_a_bottleneck():
+    recipe = resolve("lightxml", preset="groups", settings={**QUICK, "finetune.maps": (0, 9), "ranker": "none"})
+    (member,) = train(from_lists(TEXTS, LISTS), recipe, Run(1)).members
+    assert [level.dense_cols for level in member.levels] == [64, 9]
+    assert member.embedder.state["maps.1.weight"].shape == (9, 64)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(lw.ConfigError, match=r"2 kinds for ensemble\.runs = 3"):
+        fit(X, {"ensemble.runs": 3, "ensemble.labels": ("pifa", "pifa")})
+    with pytest.raises(lw.ConfigError, match="for the tree of a network"):
+        lw.train(TEXTS, LISTS, settings={"labels.kind": "text-neural"})
+    assert np.isfinite(fit(X).predict_arrays(TEXTS[:2])[1]).all()
