@@ -30,7 +30,7 @@ $(VENV)/.neural: pyproject.toml constraints.txt $(VENV)/.ready
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.ready $(VENV)/.neural
-	$(PIP) --no-build-isolation -e ".[test]"
+	$(PIP) --no-build-isolation -e ".[test,figures]"
 	@touch $@
 
 $(VENV)/.lint: constraints.txt | $(VENV)/bin/python

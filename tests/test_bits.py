@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import labelwood as lw
+from cases import DISTINCT
 from faults.bits import SURROUNDINGS, run
 from labelwood import _core
 from labelwood.recipes import METHODS
 
 pytestmark = pytest.mark.native
-every_recipe = pytest.mark.parametrize("method", lw.methods())
+every_recipe = pytest.mark.parametrize("method", DISTINCT)
 
 
 @cache

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import labelwood as lw
+from cases import DISTINCT
 from contract import LABELS, LISTS, TEXTS, matrices, orderly
 from labelwood.averages import AVERAGES
 from labelwood.config import describe, from_dict, merge, to_dict
@@ -28,7 +29,7 @@ from toy import keyword_set
 
 pytestmark = pytest.mark.native
 DEEP = {"tree.leaf": 2, "tree.branch": 2}
-every_recipe = pytest.mark.parametrize("method", lw.methods())
+every_recipe = pytest.mark.parametrize("method", DISTINCT)
 MANY = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
