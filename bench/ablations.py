@@ -42,6 +42,7 @@ def single(clusters: int | None) -> dict[str, Any]:
 
 
 SIZES = (8, 32, 128)
+TAIL = {"tail.alpha": 0.6, "tail.beta": 0.5}
 NO_WORDS = {"encoder.features": "embedding"}
 TABLES: dict[str, tuple[str, Rows]] = {
     "methods": (
@@ -49,6 +50,27 @@ TABLES: dict[str, tuple[str, Rows]] = {
         {
             "xr-linear": ("xr-linear", {}), "dismec": ("dismec", {}), "bonsai": ("bonsai", {}),
             "xr-transformer": (XRT, {}),
+        },
+    ),
+    "linear": (
+        "Linear recipes",
+        {
+            "xr-linear": ("xr-linear", {}), "tail": ("xr-linear", TAIL), "parabel": ("parabel", {}),
+            "bonsai": ("bonsai", {}), "dismec": ("dismec", {}),
+        },
+    ),
+    "long-tail": (
+        "xr-transformer beside linear recipes, by margins and by nearness to a label's documents",
+        {
+            "dismec": ("dismec", {}), "dismec, tail": ("dismec", TAIL), "bonsai": ("bonsai", {}),
+            "xr-linear, tail": ("xr-linear", TAIL), "xr-transformer": (XRT, {}), "xr-transformer, tail": (XRT, TAIL),
+        },
+    ),
+    "frozen": (
+        "A frozen encoder",
+        {
+            "frozen and tf-idf": (XRT, {"finetune.on": False}),
+            "frozen and tf-idf, tail": (XRT, {"finetune.on": False, **TAIL}),
         },
     ),
     "networks": (

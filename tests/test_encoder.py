@@ -79,6 +79,88 @@ def test_other_encoders_are_read_trained_and_kept(kind, sizes, tmp_path):
         assert np.array_equal(again.predict_arrays(TEXTS)[1], model.predict_arrays(TEXTS)[1])
 
 
+def written(folder: Path, kind: str, **sizes) -> Path:
+    """Another encoder with random weights."""
+    from transformers import AutoConfig, AutoModel
+
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=200, **sizes)).save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(tiny.tokenizer(), encoding="utf-8")
+    return folder
+
+
+BERT_LIKE = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2}
+
+
+def test_a_pooler_that_a_checkpoint_lacks_is_not_made_up(tmp_path):
+    """As in roberta-base: transformers would fill it with random numbers. Any other weight that is missing is told."""
+    from safetensors.numpy import load_file, save_file
+
+    file = written(tmp_path / "e", "roberta", **BERT_LIKE) / "model.safetensors"
+    weights = load_file(file)
+    save_file({name: w for name, w in weights.items() if "pooler" not in name}, file, {"format": "pt"})
+    net = encoders.load(pretrained.read(tmp_path / "e"), READ)
+    assert not net.has_pooler
+    tokens = tokeniser()(["word1", "word2 word3"])
+    a, b = (net.read([Reading((2,), pooling)]).embed(tokens) for pooling in ("pooler", "cls"))
+    assert np.array_equal(a, b)
+    save_file({name: w for name, w in weights.items() if "layer.1" not in name}, file, {"format": "pt"})
+    with pytest.raises(lw.ConfigError, match=r"is not the roberta its config says: it lacks 'encoder\.layer\.1"):
+        encoders.load(pretrained.read(tmp_path / "e"), READ)
+
+
+def test_a_pooler_of_another_make_is_left_out(tmp_path):
+    net = encoders.load(pretrained.read(written(tmp_path / "e", "albert", **BERT_LIKE, embedding_size=8)), READ)
+    assert not net.has_pooler
+    assert net.read([Reading((2,), "pooler")]).embed(tokeniser()(["word1"])).shape == (1, 16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "message"),
+    [
+        ("gemma2", {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 2,
+                    "num_hidden_layers": 1, "head_dim": 8}, "writes text"),
+        ("vit", {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1},
+         "does not read text"),
+    ],
+)  # fmt: skip
+def test_what_is_no_encoder_of_text_is_refused(kind, sizes, message, tmp_path):
+    with pytest.raises(lw.ConfigError, match=message):
+        encoders.load(pretrained.read(written(tmp_path / "e", kind, **sizes)), READ)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attention", "hidden"),
+    [
+        ("mpnet", "encoder.layer.0.attention.attn.dropout", "encoder.layer.0.attention.dropout"),
+        ("roberta", "encoder.layer.0.attention.self.dropout", "encoder.layer.0.attention.output.dropout"),
+    ],
+)
+def test_dropouts_of_transformers_are_told_apart(kind, attention, hidden, tmp_path):
+    net = encoders.load(pretrained.read(written(tmp_path / "e", kind, **BERT_LIKE)), READ)
+    net.drop(0.3, 0.05)
+    named = dict(net.net.named_modules())
+    assert (named[attention].p, named[hidden].p) == (0.05, 0.3)
+
+
+def test_a_graph_that_cannot_be_made_is_told_before_training(tmp_path):
+    told = []
+    settings = {"encoder.model": str(written(tmp_path / "e", "roberta", **BERT_LIKE)), "encoder.runtime": "onnx"}
+    with pytest.raises(lw.ConfigError, match="onnx is for BERT"):
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, tell=told.append)
+    assert not told
+
+
+def test_an_empty_text_without_special_tokens_is_read(tmp_path):
+    folder = tiny.write(tmp_path / "e")
+    spec = json.loads((folder / "tokenizer.json").read_text())
+    spec["post_processor"] = None
+    (folder / "tokenizer.json").write_text(json.dumps(spec))
+    settings = {"encoder.model": str(folder), "finetune.steps": 1}
+    model = lw.train([*TEXTS, ""], [*LISTS, LISTS[0]], method="xr-transformer", settings=settings)
+    assert np.isfinite(model.predict_arrays(["", "word1"])[1]).all()
+
+
 def foreign_tokeniser(folder):
     """One that knows more words than the network."""
     spec = json.loads((folder / "tokenizer.json").read_text())

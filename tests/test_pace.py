@@ -34,6 +34,16 @@ def test_a_time_becomes_steps_that_a_continued_run_keeps(tmp_path, monkeypatch):
     assert pace.timed(recipe, "1h", data, again, tmp_path / "m") == planned  # the model remembers, too
 
 
+def test_steps_of_a_preset_tell_how_a_time_is_shared(monkeypatch):
+    """231 steps fit (as above): one part to three. A tree whose depth is not known before has one number for all."""
+    monkeypatch.setattr(pace, "measure", lambda *_: pace.Pace(0.01, 0.001, 9.0, 1000, 32, 2))
+    data = from_lists(TEXTS, LISTS)
+    recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": (10, 30)})
+    assert pace.timed(recipe, "3s", data, Run(2)).finetune.steps == (57, 173)
+    loose = resolve("xr-transformer", settings={"coarse.kind": "unbalanced"})
+    assert isinstance(pace.timed(loose, "3s", data, Run(2)).finetune.steps, int)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("2d", 172800), ("45", 45), (" 3 M", 180)]
 )
@@ -50,8 +60,6 @@ def test_what_is_no_time(text):
 def test_a_time_that_is_too_short_says_what_is_needed():
     with pytest.raises(lw.ConfigError, match="take about"):
         lw.train(TEXTS, LISTS, method="xr-transformer", time="0.001s")
-    with pytest.raises(lw.ConfigError, match="leave out one"):
-        lw.train(TEXTS, LISTS, method="xr-transformer", time="9s", settings={"finetune.steps": 3})
     with pytest.raises(lw.ConfigError, match="does not"):
         lw.train(TEXTS, LISTS, time="9s")
 
@@ -64,6 +72,11 @@ def test_a_plan_knows_the_encoder():
     net = encoders.load(source(), READ)
     assert found.parameters == sum(p.numel() for p in net.parameters())
     assert found.model > 4 * found.parameters
+    assert found.network["gradients"] == found.network["encoder"] == 4 * found.parameters
+    assert found.network["heads"] == 4 * 12 * (32 + 1)  # a row and a bias for each of 12 labels
+    assert found.network["optimiser"] == 2 * (found.network["encoder"] + found.network["heads"])
+    three = lw.plan(TEXTS, LISTS, method="xr-transformer", settings={**SMALL, "ensemble.runs": 3})
+    assert three.model > found.model + 8 * found.parameters
     alone = lw.plan(TEXTS, LISTS, method="xr-linear")
     assert alone.parameters == 0
     assert not any("fine-tuning" in part.name for part in alone.parts)

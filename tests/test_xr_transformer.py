@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import labelwood as lw
 import tiny
+from labelwood.data import from_lists
 from labelwood.neural import pace
 from labelwood.recipes import check_depth, resolve
-from labelwood.train import identity_of
+from labelwood.run import Run
+from labelwood.train import identity_of, train, train_into
 from labelwood.tree import level_sizes
-from small import LISTS, SMALL, TEXTS, fit
+from small import LISTS, SMALL, TEXTS, Stop, fit, stop_at_once
 from toy import noisy_set
 
 
@@ -85,6 +89,45 @@ def test_the_leaf_readout_is_the_margin_of_the_leaf():
     assert scores.min() < 0
     with pytest.raises(lw.ConfigError, match=r"readout is 'leaf'"):
         lw.train(TEXTS, LISTS, settings={"search.kind": "exact", "search.readout": "leaf"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"search.beam": (4, 4, 4, 4)}, "4 values"),
+        ({"linear.cp": (1.0, 1.0, 1.0, 1.0)}, "4 values"),
+        ({"tree.levels": (50,)}, "sizes must grow"),
+    ],
+)
+def test_settings_that_do_not_fit_the_refined_tree_are_told_before_training(settings, message):
+    told = []
+    with pytest.raises(lw.ConfigError, match=message):
+        fit(settings, tell=told.append)
+    assert not told
+
+
+def test_a_refused_run_keeps_what_it_would_continue(tmp_path):
+    """A device or an encoder that is not there today must not cost the hours of yesterday."""
+    recipe = resolve("xr-transformer", settings=SMALL)
+    data, run = from_lists(TEXTS, LISTS), Run(1, work=tmp_path / "m.work")
+    with pytest.raises(Stop):
+        train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, tell=stop_at_once))
+    before = sorted(p.name for p in run.work.iterdir())
+    with pytest.raises(lw.ConfigError, match="is not there"):
+        train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, resume=True, device="cuda"))
+    assert sorted(p.name for p in run.work.iterdir()) == before
+    train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, resume=True))
+    with pytest.raises(lw.ConfigError, match="is not there"):  # begun afresh: nothing is left behind
+        train_into(tmp_path / "n", data, recipe, Run(1, work=tmp_path / "n.work", device="cuda"))
+    assert not (tmp_path / "n.work").exists()
+
+
+def test_held_out_documents_with_nothing_known_are_refused():
+    with pytest.raises(lw.DataError, match="no label of the 2 held-out documents"):
+        train(
+            from_lists(TEXTS, LISTS), resolve("xr-transformer", settings=SMALL), Run(1),
+            valid=from_lists(TEXTS[:2], [["new"], ["other"]]),
+        )  # fmt: skip
 
 
 def test_ensembles_of_encoders_need_one():

@@ -120,9 +120,8 @@ def _planned(
     data = read(train, options)
     problem, found = prepare(data), dict(chosen)
     for name in tuned:
-        if chosen[name].finetune.steps is None:
-            with run.progress.stage(f"measuring the pace of {name}"):
-                found[name] = with_time(chosen[name], seconds / len(tuned), data, problem, run)
+        with run.progress.stage(f"measuring the pace of {name}"):
+            found[name] = with_time(chosen[name], seconds / len(tuned), data, problem, run)
     table = {"key": key, "recipes": {name: to_dict(recipe) for name, recipe in found.items()}}
     disk.publish(plan, [json.dumps(table, indent=2).encode()])
     return found

@@ -265,6 +265,8 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
                 if not value:
                     break
                 inner = typing.get_args(option)[0]
+                if inner is str:  # --set finetune.layers=5+6,8
+                    value = [str(item) if type(item) is int else item for item in value]
                 return tuple(_scalar((inner,), item, path, meta) for item in value)
     return _scalar(options, value, path, meta)
 

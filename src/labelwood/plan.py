@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +59,7 @@ class Plan:
     threads: int
     z_entries: int  # of the label features
     parameters: int = 0  # of the encoder
+    network: Mapping[str, int] = dataclasses.field(default_factory=dict)  # bytes of its largest level in training
 
     @property
     def peak(self) -> Part:
@@ -128,13 +130,15 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
 
         pace = measure(data, recipe, run)
         tuned = tuned_levels(labels, recipe) if recipe.finetune.on else ()
-        sizes = dataclasses.replace(sizes, pace=pace, tuned=tuned, dense=pace.width, model=_with_encoder(sizes, pace))
+        model = sizes.model + _encoder_bytes(pace, sum(sizes.levels), recipe)
+        now = max(held, budget.held())  # torch is loaded, as it is in a run
+        sizes = dataclasses.replace(sizes, held=now, pace=pace, tuned=tuned, dense=pace.width, model=model)
     return sizes, trials[1].seconds(trials[0], len(data))
 
 
-def _with_encoder(sizes: Sizes, pace: Pace) -> int:
-    """Bytes of a model with an encoder: its weights, and a float16 for each node and each value of the embedding."""
-    return sizes.model + 4 * pace.parameters + 2 * pace.width * sum(sizes.levels)
+def _encoder_bytes(pace: Pace, nodes: int, recipe: Recipe) -> int:
+    """What encoders add to a model: their weights, and a float16 for each node and each value of the embedding."""
+    return 4 * pace.parameters * recipe.ensemble.runs + 2 * pace.width * nodes * recipe.ensemble.members
 
 
 def _refused(found: Plan, sizes: Sizes, recipe: Recipe, most: int) -> BudgetError:
@@ -275,16 +279,25 @@ def _planned(sizes: Sizes, recipe: Recipe, threads: int, seconds: dict[str, floa
     if sizes.pace is not None:
         place = next(i for i, part in enumerate(parts) if part.name == "label features")
         parts[place:place] = _neural(sizes, sizes.pace, recipe, threads)
-    return Plan(tuple(parts), sizes.model, threads, sizes.z, 0 if sizes.pace is None else sizes.pace.parameters)
+    if sizes.pace is None:
+        return Plan(tuple(parts), sizes.model, threads, sizes.z)
+    return Plan(tuple(parts), sizes.model, threads, sizes.z, sizes.pace.parameters, _network(sizes, sizes.pace, recipe))
+
+
+def _network(s: Sizes, pace: Pace, recipe: Recipe) -> dict[str, int]:
+    """What the training of the largest level holds, by what for; nothing where the encoder is not trained."""
+    from .neural.pace import memory
+
+    return memory(pace, max(s.tuned), recipe) if s.tuned else {}
 
 
 def _neural(s: Sizes, pace: Pace, recipe: Recipe, threads: int) -> list[Part]:
-    """The stages of an encoder, at the pace that was measured with all threads."""
+    """The stages of an encoder, at the pace that was measured with all threads; those of several runs together."""
     from .neural.pace import memory
 
-    config, levels = recipe.finetune, len(s.tuned)
+    config, levels, busy = recipe.finetune, len(s.tuned), threads * recipe.ensemble.runs
     embedding = Part(
-        "embedding", int(s.held + 4 * pace.parameters + 6 * s.rows * pace.width), threads * pace.embed * s.rows
+        "embedding", int(s.held + 4 * pace.parameters + 6 * s.rows * pace.width), busy * pace.embed * s.rows
     )
     if not levels:
         return [embedding]
@@ -293,8 +306,8 @@ def _neural(s: Sizes, pace: Pace, recipe: Recipe, threads: int) -> list[Part]:
         steps: float = at(config.epochs, t, levels, "finetune.epochs") * s.rows / config.batch
         if config.steps is not None:
             steps = at(config.steps, t, levels, "finetune.steps")
-        held = int(embedding.memory + SLACK * memory(pace, nodes, recipe))
-        parts.append(Part(f"fine-tuning level {t + 1}", held, threads * pace.step * steps))
+        held = int(embedding.memory + SLACK * sum(memory(pace, nodes, recipe).values()))
+        parts.append(Part(f"fine-tuning level {t + 1}", held, busy * pace.step * steps))
         parts.append(dataclasses.replace(embedding, name=f"embedding after level {t + 1}"))
     return parts
 

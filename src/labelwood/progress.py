@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TextIO
 
 Tick = Callable[[int, int], None]
+WIDE = 120  # columns of a terminal on which there is room for a bar
 
 
 class Progress(Protocol):
@@ -156,10 +157,13 @@ def _bar_maker(stream: TextIO) -> Callable[[], Any]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
 
     def make() -> Any:
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TextColumn("{task.fields[status]}"))
         console = Console(file=stream, force_terminal=True)
+        said = TextColumn("{task.fields[status]}", table_column=Column(overflow="fold"))
+        bars = (BarColumn(24),) if console.width >= WIDE else ()  # words first: they fold onto a second line
+        columns = (TextColumn("{task.description}", markup=False), *bars, said)
         return RichProgress(*columns, console=console, transient=True, auto_refresh=False)
 
     return make

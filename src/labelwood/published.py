@@ -27,37 +27,38 @@ def _published(
     }  # fmt: skip
 
 
-# The paper's Table 7; steps, beams, negatives and costs by level are those of its published settings.
+# The paper's Table 7, its α in fine-tuning too; steps, beams, negatives and costs by level are its published settings'.
 XR_TRANSFORMER = {
     "eurlex-4k": _published(
         (16, 16, 16), (8, 16), ((600, 800, 1200), 100), (75, 75, 100, 25),
-        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.width": 5,
+        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.width": 5, "finetune.alpha": 1.0,
          "linear.cp": (1.0, 1.0, 1.0, 2.0), "linear.cn": (2.0, 2.0, 2.0, 4.0)},
     ),
     "wiki10-31k": _published(
         (16, 128, 16), (16, 16), ((1000, 1000, 400), 100), (100,) * 4,
         {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "encoder.max_tokens": 256,
-         "linear.cp": 4.0, "linear.cn": 1.0},
+         "finetune.alpha": 0.25, "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazoncat-13k": _published(
         (8, 128, 16), (8, 16), ((5000, 10000, 30000), 1000), (75, 100, 200),
         {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 50, "encoder.max_tokens": 256,
-         "finetune.dropout": 0.05, "tree.min_codes": 128, "linear.cp": 0.25, "linear.cn": 0.5,
+         "finetune.alpha": 2.0, "finetune.dropout": 0.05, "tree.min_codes": 128, "linear.cp": 0.25, "linear.cn": 0.5,
          "linear.threshold": 1e-4},
     ),
     "wiki-500k": _published(
         (8, 64, 16), (32, 100), ((10000, 10000, 20000, 20000), 5000), (50,) * 4,
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "linear.cp": 4.0, "linear.cn": 1.0},
+        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "finetune.alpha": 0.25,
+         "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazon-670k": _published(
         (16, 128, 32), (32, 100), ((4000, 4000, 12000), 200), (75,) * 4,
         {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "finetune.bootstrap": "linear",
-         "linear.relevance": "off", "linear.cp": 1.0, "linear.cn": 1.0},
+         "finetune.relevance": "off", "linear.relevance": "off", "linear.cp": 1.0, "linear.cn": 1.0},
     ),
     "amazon-3m": _published(
         (16, 128, 100), (32, 100), ((10000, 10000, 10000), 1000), (50,) * 4,
         {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "finetune.bootstrap": "linear",
-         "linear.cp": 8.0, "linear.cn": 1.0},
+         "finetune.alpha": 0.125, "linear.cp": 8.0, "linear.cn": 1.0},
     ),
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ from .recipes import Recipe, check_depth
 from .run import Run
 from .sparse import Csr, Features
 from .stages import Grown, Level, Stages, shared_levels
-from .tree import Tree
+from .tree import Tree, level_sizes
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -86,11 +86,13 @@ def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dat
     _check_ranker(recipe)
     problem = problem_of(data, recipe, valid)
     _check_relevance(problem.y, recipe)
+    if recipe.encoder.on:
+        _check_levels(recipe, len(problem.seen))
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     try:
         return _Trainer(data, problem, recipe, run, space).train()
     except (ConfigError, DataError):
-        space.remove()  # what was asked for cannot be trained: there is nothing to resume
+        space.abandon()  # what was asked for cannot be trained: there is nothing to resume
         raise
 
 
@@ -119,6 +121,14 @@ def _check_ranker(recipe: Recipe) -> None:
         )
     if recipe.joint and recipe.ensemble.trees > 1:
         raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
+
+
+def _check_levels(recipe: Recipe, labels: int) -> None:
+    """ConfigError where settings by level do not fit the label tree, as far as its depth is known before it is made: a
+    fine-tuning lies between."""
+    config = recipe.tree if recipe.joint or recipe.finetune.refine else recipe.coarse
+    if recipe.ranker == "tree" and config.kind in {"balanced", "flat"}:
+        check_depth(recipe, 1 if config.kind == "flat" else len(level_sizes(labels, config)))
 
 
 def _check_relevance(y: Csr, recipe: Recipe) -> None:

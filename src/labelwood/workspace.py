@@ -101,6 +101,7 @@ class Workspace:
         self.folder = None if folder is None else disk.as_path(folder)
         self._held = ExitStack()
         self._begun = False
+        self._precious = False  # it holds what took long: an earlier run's stages, or a training
 
     def begin(self, run: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
         """Lock the workspace and make sure that what is in it belongs to this run.
@@ -140,12 +141,20 @@ class Workspace:
         """Keeps the state of a stage in the making, beside where its result will be."""
         if self.folder is None:
             return Keeper(None, "")
+        self._precious = True
         key = digest_plain({"name": f"{name}-state", "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
         return Keeper(self.folder / f"{name}-state-{key[:16]}", key)
 
     def spool(self) -> disk.Spool | None:
         """A file without a name for what a stage makes piece by piece; None if there is no folder to put it in."""
         return None if self.folder is None else disk.Spool(self.folder)
+
+    def abandon(self) -> None:
+        """The run was refused: remove what it wrote, unless it was continued or had begun a training."""
+        if self._precious:
+            self.close()
+        else:
+            self.remove()
 
     def remove(self) -> None:
         """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
@@ -194,6 +203,7 @@ class Workspace:
                 "move it away, or choose another model folder."
             )
         started = any(not disk.TEMPORARY.fullmatch(name) for name in left)
+        self._precious = started and resume
         if started and (resume or self.shared):
             _check_same_run(folder / RUN, run)
         elif started and not overwrite:

@@ -66,5 +66,8 @@ def plan(
     )
     if found.parameters:
         show.say(f"encoder: {found.parameters / 1e6:.1f} million parameters")
+    if found.network:
+        parts = ", ".join(f"{name} {show.size(size)}" for name, size in found.network.items())
+        show.say(f"in training, at its largest level: {parts}")
     if run.memory is not None:
         show.say(f"budget: {show.size(run.memory)}, enough")

@@ -51,7 +51,7 @@ def quickstart(
     show.dataset("training", training)
     show.dataset("held out", held_out)
     made = [_made("xr-linear", model, training, held_out)]
-    if not linear_only and _has_torch():
+    if not linear_only and _has_neural():
         made.append(_made("xr-transformer", tuned, training, held_out, "fast"))
     show.heading("How good are they?" if len(made) > 1 else "How good is it?")
     show.metrics(made[0].evaluation)
@@ -105,11 +105,13 @@ def _table(made: list[_Made]) -> None:
     show.table(rows, ("method", *names, "training", "a text", "on disk"), right=range(1, len(names) + 4))
 
 
-def _has_torch() -> bool:
-    if importlib.util.find_spec("torch") is not None:
-        return True
-    show.say("torch is not installed, so the transformer is left out; install labelwood[neural] to see it")
-    return False
+def _has_neural() -> bool:
+    missing = [name for name in ("torch", "tokenizers", "onnx", "onnxruntime") if not importlib.util.find_spec(name)]
+    if missing:
+        show.say(
+            f"{missing[0]} is not installed, so the transformer is left out; install labelwood[neural,onnx] to see it"
+        )
+    return not missing
 
 
 def _refuse_foreign(folder: Path, training: Dataset) -> None:

@@ -23,7 +23,7 @@ from ..metrics import hits
 from ..search import Search, SearchConfig, search
 from ..sparse import Csr, Features
 from ..tree import Tree, up
-from .config import Reading
+from .config import WIDTHS, Reading
 from .embedder import half
 from .tuning import Tensors, Tuned, Tuning
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .head import Head
 
 READOUTS = ("label", "parent", "path")
-WIDTHS = ("hidden_size", "dim", "d_model")  # what configs call it
 STORED = "float16"  # weights of the heads in a model
 
 

@@ -12,6 +12,7 @@ from ..errors import ConfigError, ModelFileError
 POOLINGS = ("mean", "cls", "pooler")
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 LOSSES = ("squared-hinge", "hinge", "bce")
+WIDTHS = ("hidden_size", "dim", "d_model")  # what encoders' configs call their width
 
 
 @dataclasses.dataclass(frozen=True)

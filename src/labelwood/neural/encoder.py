@@ -20,11 +20,12 @@ from torch import Tensor, nn
 from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
 from . import lean
-from .config import EncoderConfig, Reading
+from .config import WIDTHS, EncoderConfig, Reading
 from .lean import Packed
 from .pretrained import Source
 from .tokens import Tokens, by_length
 
+ATTENTION_DROPOUTS = ("attention.self", "attention.dropout")  # names of modules that drop attention weights
 LAST_TOKEN = {"xlnet"}  # their summary token ends the text
 MAPS = "maps."  # prefix of their weights
 MAP_DROPOUT = 0.2  # of what a map reads
@@ -72,7 +73,7 @@ class Encoder(nn.Module):
 
     @property
     def width(self) -> int:
-        return int(_size(self.config, "hidden_size", "dim", "d_model"))
+        return int(_size(self.config, *WIDTHS))
 
     @cached_property
     def weight_count(self) -> int:
@@ -120,7 +121,8 @@ class Encoder(nn.Module):
             return
         for name, module in self.net.named_modules():
             if isinstance(module, nn.Dropout):
-                module.p = attention if "attention.self" in name or "attention.dropout" in name else hidden
+                inside = any(part in name for part in ATTENTION_DROPOUTS) and self.config["model_type"] != "mpnet"
+                module.p = attention if inside or name.endswith("attn.dropout") else hidden
 
     def freeze(self, layers: int) -> None:
         """Leave the word vectors and so many layers as they are; -1 frees all."""
@@ -197,15 +199,41 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
         except Exception as error:  # of safetensors, torch, or a name that is missing
             raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
         return _reading(Encoder(net, source.config, engine, pooler), config)
-    with needs(f"an encoder of type {source.config['model_type']}", "neural"):
+    model, pooler = _foreign(source)
+    return _reading(Encoder(model, model.config.to_dict(), engine, pooler), config)
+
+
+def _foreign(source: Source) -> tuple[Any, bool]:
+    """A model of transformers, and whether it has a pooler; ConfigError if it does not read text as encoders do."""
+    kind = source.config["model_type"]
+    with needs(f"an encoder of type {kind}", "neural"):
         from transformers import AutoModel
-    try:
-        model = AutoModel.from_pretrained(
-            source.folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=torch.float32
+        from transformers.models.auto import modeling_auto as known
+    if kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in {
+        *known.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *LAST_TOKEN,
+    }:  # fmt: skip
+        raise ConfigError(
+            f"{source.folder} holds a {kind}, which writes text and is no encoder; take BERT or its like."
         )
+    try:
+        model, found = AutoModel.from_pretrained(
+            source.folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=torch.float32,
+            output_loading_info=True,
+        )  # fmt: skip
     except Exception as error:  # a folder that is not what it says fails in many ways
         raise ConfigError(f"the encoder {source.folder} cannot be opened: {error}") from error
-    return _reading(Encoder(model, model.config.to_dict(), engine, _pooler(model)), config)
+    missing = sorted(found["missing_keys"])
+    lost = [name for name in missing if not name.startswith("pooler.")]
+    if lost:
+        raise ConfigError(f"the encoder {source.folder} is not the {kind} its config says: it lacks {lost[0]!r}.")
+    try:
+        ids = torch.zeros(1, 3, dtype=torch.int64)
+        model.eval()(input_ids=ids, attention_mask=ids + 1, output_hidden_states=True).hidden_states[-1]
+    except Exception as error:  # whatever a network says that reads something else
+        raise ConfigError(
+            f"{source.folder} holds a {kind}, which does not read text as encoders do: {error}"
+        ) from error
+    return model, not missing and _pooler(model)
 
 
 def _reading(encoder: Encoder, config: EncoderConfig) -> Encoder:
@@ -266,7 +294,16 @@ def _longest(config: Mapping[str, Any]) -> int | None:
 
 
 def _pooler(model: Any) -> bool:
-    return getattr(model, "pooler", None) is not None
+    """Has it a pooler that takes hidden states, as BERT's does?"""
+    pooler = getattr(model, "pooler", None)
+    if pooler is None:
+        return False
+    try:
+        with torch.inference_mode():
+            found = pooler(torch.zeros(1, 2, int(_size(model.config.to_dict(), *WIDTHS))))
+    except (RuntimeError, TypeError, ValueError, AttributeError, ConfigError):
+        return False
+    return isinstance(found, Tensor) and found.ndim == 2
 
 
 def _size(config: Mapping[str, Any], *names: str) -> int:

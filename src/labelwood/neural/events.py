@@ -17,7 +17,10 @@ from .. import disk
 if TYPE_CHECKING:
     from .trainer import Event
 
-SCALARS = {"loss": "loss", "docs_per_second": "docs per second", "rate": "learning rate", "quality": "validation"}
+SCALARS = {
+    "loss": "loss", "docs_per_second": "docs per second", "candidates": "candidates", "rate": "learning rate",
+    "quality": "validation",
+}  # fmt: skip
 
 
 class EventFile:

@@ -56,6 +56,14 @@ class Shape:
         return Shape(config["num_attention_heads"], config["layer_norm_eps"], tanh, about["pooler"], readings)
 
 
+def check_exportable(about: Mapping[str, Any]) -> None:
+    """Say before a training what would keep its encoder from becoming a graph: another architecture, or no package."""
+    Shape.of(about)
+    with needs("encoder.runtime = onnx", "onnx"):
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+
+
 def export(shape: Shape, state: Mapping[str, NDArray[Any]], *, int8: bool) -> bytes:
     """The graph with its weights."""
     with needs("encoder.runtime = onnx", "onnx"):

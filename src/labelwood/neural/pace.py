@@ -100,7 +100,9 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
     if not sizes:
         return ()
     pace, n, config = measure(data, recipe, run), problem.y.rows, recipe.finetune
-    shares = [at(config.epochs, t, len(sizes), "finetune.epochs") for t in range(len(sizes))]
+    shares: list[float] = [at(config.epochs, t, len(sizes), "finetune.epochs") for t in range(len(sizes))]
+    if config.steps is not None:  # a preset's: they tell how the time is shared
+        shares = [at(config.steps, t, len(sizes), "finetune.steps") for t in range(len(sizes))]
     checks = sum(at(config.checks, t, len(sizes), "finetune.checks") for t in range(len(sizes)))
     held = min(config.valid if config.valid >= 1 else config.valid * n, config.valid_most, n // 2)
     fixed = pace.embed * (len(sizes) * n + checks * held)
@@ -111,14 +113,16 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
             f"steps at each level take about {_spelled(least)} here; give more, or fewer levels (finetune.levels)."
         )
     total = (SHARE * seconds - fixed) / pace.step
-    return tuple(max(FEWEST, math.floor(total * share / sum(shares))) for share in shares)
+    found = tuple(max(FEWEST, math.floor(total * share / max(sum(shares), 1e-9))) for share in shares)
+    sure = recipe.finetune.order == "joint" or recipe.coarse.kind in {"balanced", "flat"}
+    return found if sure else (sum(found) // len(found),)  # the tree may turn out deeper: the same at every level
 
 
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
     kept = _kept_recipe(run.work, model) if run.resume else None
-    if kept is not None and kept.finetune.steps is not None and recipe.finetune.steps is None:
+    if kept is not None and kept.finetune.steps is not None:
         return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
     with run.progress.stage("measuring the pace"):
         return with_time(recipe, budget, data, prepare(data), run)
@@ -137,21 +141,24 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
     """The recipe with the steps that fit the time."""
     if not (recipe.encoder.on and recipe.finetune.on):
         raise ConfigError(f"a time can be given to a recipe that fine-tunes an encoder, but {recipe.method} does not.")
-    if recipe.finetune.steps is not None:
-        raise ConfigError("both a time and finetune.steps are given; leave out one of the two.")
     steps = steps_within(seconds / recipe.ensemble.runs, data, problem, recipe, run)
-    return with_settings(recipe, {"finetune.steps": steps}) if steps else recipe
+    one = len(steps) == 1
+    return with_settings(recipe, {"finetune.steps": steps[0] if one else steps}) if steps else recipe
 
 
-def memory(pace: Pace, nodes: int, recipe: Recipe) -> int:
-    """Bytes that the fine-tuning of a level adds: weights, gradients and moments of encoder and head, activations."""
+def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
+    """Bytes that the fine-tuning of a level adds, by what for (docs/planning.md)."""
     config = recipe.finetune
-    encoder = 4 * pace.parameters * 5  # weights, gradients, two moments, the best copy
-    copies = 4 if config.head_moments == "full" else 2  # weights, two moments of each or nearly none, the best copy
-    head = 4 * nodes * (pace.width + 1) * copies
+    encoder, head = 4 * pace.parameters, 4 * nodes * (pace.width + 1)
     most = min(config.shard_tokens, config.batch * pace.tokens)
-    activations = 4 * most * pace.width * pace.layers * 24  # what a layer keeps for its backward pass
-    return int(encoder + head + activations)
+    return {
+        "encoder": encoder,
+        "gradients": encoder,  # a head's are for the candidates of a batch alone
+        "optimiser": 2 * encoder + (2 * head if config.head_moments == "full" else 0),
+        "heads": head,
+        "best state": encoder + head,
+        "activations": int(4 * most * pace.width * pace.layers * 24),  # what a layer keeps for its backward pass
+    }
 
 
 def seconds(text: str) -> float:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from ..config import to_dict
 from ..data.dataset import align_labels
 from ..digests import digest_plain
-from ..errors import ConfigError, needs
+from ..errors import ConfigError, DataError, needs
 from ..sparse import Csr, Features, stacked
 from ..tree import Tree
 from . import pretrained
 from .cascade import Cascade, Network
 from .embedder import Embedder, unit
+from .onnx import check_exportable
 from .recursive import Recursion
 from .tokens import Tokeniser, Tokens
 from .tuning import Tuned, Tuning
@@ -60,6 +61,11 @@ class Held:
         labels = len(problem.names)
         y = align_labels(valid, {name: i for i, name in enumerate(problem.names)})
         known = y.keep(y.indices < labels)
+        if not known.nnz:
+            raise DataError(
+                f"no label of the {len(valid)} held-out documents was seen in training, so nothing can be chosen by "
+                "them; are they of the same data?"
+            )
         words = None if tfidf is None else tfidf.transform(valid.texts, threads=threads)
         return Held(valid.texts, Csr(known.indptr, known.indices, known.data, labels), words)
 
@@ -107,6 +113,8 @@ class Encoding:
         with progress.stage("loading the encoder"):
             network = encoders.load(source, config)
             embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
+        if config.runtime != "torch":
+            check_exportable(embedder.about)
 
         def make() -> dict[str, NDArray[Any]]:
             with progress.stage("reading tokens", len(self.texts), "docs") as tick:

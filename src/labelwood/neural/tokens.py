@@ -114,7 +114,8 @@ class Tokeniser:
         short = [i for i, text in enumerate(texts) if len(text) > most and len(found[i]) <= body]
         for i, ids in zip(short, self._ids([texts[i] for i in short]), strict=True):
             found[i] = ids
-        return [[*before, *ids[:body], *after] for ids in found]
+        # A text without any token is one of the first word of the vocabulary, mostly the padding.
+        return [[*before, *ids[:body], *after] or [0] for ids in found]
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return [e.ids for e in self._native.encode_batch_fast(texts, add_special_tokens=False)]

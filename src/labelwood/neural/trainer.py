@@ -310,10 +310,10 @@ class Trainer:
             task.head.update(rows, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
 
     def _check(self) -> float | None:
-        """Measure, and keep a copy if nothing was better."""
+        """Measure, and keep a copy if nothing was better; of equal ones the one that has learned longer."""
         now = self._averaged()
         quality = None if self.measure is None else self.measure()
-        if quality is None or quality > self.best_quality:
+        if quality is None or quality >= self.best_quality:
             self.best = self._weights(copy=True) if self.measure is not None or now is not None else None
             self.best_quality = self.best_quality if quality is None else quality
         if now is not None:

@@ -76,7 +76,7 @@ class Tuning:
     @cached_property
     def levels(self) -> int:
         """How many levels are fine-tuned, from the coarsest on."""
-        if self.tree.size(0) < 2 < self.tree.size(self.tree.depth - 1):
+        if self.tree.size(0) < 2 and self.tree.depth > 1:
             raise ConfigError(
                 f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "
                 "nothing; leave it out of coarse.levels, or choose another coarse.kind."
