@@ -121,6 +121,7 @@ class Terminal(Silent):
             f"loss {event.loss:.3g}",
             f"{event.docs_per_second:,.0f} docs/s",
             f"{event.candidates:,.0f} candidates",
+            f"{_span(event.seconds_left)} for all steps",
         ]
         if event.quality is not None:
             self._quality = f"validation {100 * event.quality:.1f}"

@@ -139,6 +139,7 @@ class Event:
     docs_per_second: float
     candidates: float  # per document
     rate: float
+    seconds_left: float  # of training steps, those of levels to come included, at the present pace
     quality: float | None = None
 
 
@@ -158,6 +159,7 @@ class Hooks:
     tell: Callable[[Event], None] | None = None
     keeper: Keeper | None = None
     every: float = 180.0  # seconds between two kept states
+    later: int = 0  # steps of trainings to come
     clock: Callable[[], float] = time.monotonic
 
 
@@ -335,9 +337,11 @@ class Trainer:
         hooks, schedule = self.hooks, self.schedule
         self.recent = [*self.recent[-9:], seconds]
         if hooks.tell is not None:
-            speed = schedule.batch * len(self.recent) / max(1e-9, sum(self.recent))
+            each = max(1e-9, sum(self.recent)) / len(self.recent)
+            left = each * (schedule.steps - self.step + hooks.later)
             rate = schedule.lr * schedule.rate(self.step - 1)
-            hooks.tell(Event(hooks.stage, self.step, schedule.steps, loss, speed, width, rate, quality))
+            speed = schedule.batch / each
+            hooks.tell(Event(hooks.stage, self.step, schedule.steps, loss, speed, width, rate, left, quality))
         if hooks.tick is not None:
             hooks.tick(self.step, schedule.steps)
 
