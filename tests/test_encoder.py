@@ -29,6 +29,27 @@ def test_the_lean_bert_gives_the_numbers_of_transformers(pooling):
         assert np.abs(a).max() > 0.1
 
 
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "camembert", "distilbert"])
+@pytest.mark.parametrize("pooling", ["mean", "pooler"])
+def test_relatives_of_bert_are_lean_too(kind, pooling, tmp_path):
+    """And their graphs run in ONNX Runtime."""
+    sizes = {"dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 2} if kind == "distilbert" else BERT_LIKE
+    found = pretrained.read(written(tmp_path / "e", kind, pad_token_id=1, **sizes))
+    tokens = tokeniser()(["word1 word2", "common", "a b c d e f g h", "", "word3 " * 30])
+    ours, theirs = (encoders.load(found, dataclasses.replace(READ, engine=e)) for e in ("auto", "transformers"))
+    assert (ours.engine, theirs.engine) == ("lean", "transformers")
+    for layer in range(3):
+        a, b = (net.read([Reading((layer,), pooling)]).embed(tokens) for net in (ours, theirs))
+        assert np.abs(a - b).max() < 2e-6
+        assert np.abs(a).max() > 0.01
+    settings = {"encoder.model": str(tmp_path / "e"), "finetune.steps": 1, "encoder.pooling": pooling}
+    torch_, onnx = (
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings={**settings, "encoder.runtime": runtime})
+        for runtime in ("torch", "onnx")
+    )
+    assert np.abs(torch_.predict_arrays(TEXTS)[1] - onnx.predict_arrays(TEXTS)[1]).max() < 0.02
+
+
 def test_packing_documents_changes_nothing():
     """A document's vector does not depend on its neighbours."""
     net = encoders.load(source(), READ)
@@ -93,10 +114,10 @@ BERT_LIKE = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 
 
 
 def test_a_pooler_that_a_checkpoint_lacks_is_not_made_up(tmp_path):
-    """As in roberta-base: transformers would fill it with random numbers. Any other weight that is missing is told."""
+    """Transformers would fill it with random numbers. Any other weight that is missing is told."""
     from safetensors.numpy import load_file, save_file
 
-    file = written(tmp_path / "e", "roberta", **BERT_LIKE) / "model.safetensors"
+    file = written(tmp_path / "e", "mpnet", **BERT_LIKE) / "model.safetensors"
     weights = load_file(file)
     save_file({name: w for name, w in weights.items() if "pooler" not in name}, file, {"format": "pt"})
     net = encoders.load(pretrained.read(tmp_path / "e"), READ)
@@ -105,7 +126,7 @@ def test_a_pooler_that_a_checkpoint_lacks_is_not_made_up(tmp_path):
     a, b = (net.read([Reading((2,), pooling)]).embed(tokens) for pooling in ("pooler", "cls"))
     assert np.array_equal(a, b)
     save_file({name: w for name, w in weights.items() if "layer.1" not in name}, file, {"format": "pt"})
-    with pytest.raises(lw.ConfigError, match=r"is not the roberta its config says: it lacks 'encoder\.layer\.1"):
+    with pytest.raises(lw.ConfigError, match=r"is not the mpnet its config says: it lacks 'encoder\.layer\.1"):
         encoders.load(pretrained.read(tmp_path / "e"), READ)
 
 
@@ -133,7 +154,7 @@ def test_what_is_no_encoder_of_text_is_refused(kind, sizes, message, tmp_path):
     ("kind", "attention", "hidden"),
     [
         ("mpnet", "encoder.layer.0.attention.attn.dropout", "encoder.layer.0.attention.dropout"),
-        ("roberta", "encoder.layer.0.attention.self.dropout", "encoder.layer.0.attention.output.dropout"),
+        ("electra", "encoder.layer.0.attention.self.dropout", "encoder.layer.0.attention.output.dropout"),
     ],
 )
 def test_dropouts_of_transformers_are_told_apart(kind, attention, hidden, tmp_path):
@@ -145,8 +166,8 @@ def test_dropouts_of_transformers_are_told_apart(kind, attention, hidden, tmp_pa
 
 def test_a_graph_that_cannot_be_made_is_told_before_training(tmp_path):
     told = []
-    settings = {"encoder.model": str(written(tmp_path / "e", "roberta", **BERT_LIKE)), "encoder.runtime": "onnx"}
-    with pytest.raises(lw.ConfigError, match="onnx is for BERT"):
+    settings = {"encoder.model": str(written(tmp_path / "e", "mpnet", **BERT_LIKE)), "encoder.runtime": "onnx"}
+    with pytest.raises(lw.ConfigError, match="onnx is for BERT and its like"):
         lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, tell=told.append)
     assert not told
 

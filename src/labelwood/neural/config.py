@@ -67,7 +67,7 @@ class EncoderConfig:
     scale: float = setting(1.0, "length of the embedding beside tf-idf's 1", above=0, high=1e3)
     engine: str = setting(
         "auto",
-        "auto: our own BERT where the encoder is one, else transformers",
+        "auto: our own BERT where the encoder is one, or a RoBERTa or DistilBERT; else transformers",
         choices=("auto", "lean", "transformers"),
     )
     runtime: str = setting(

@@ -198,7 +198,7 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
             net, pooler = lean.from_checkpoint(source.config, weights)
         except Exception as error:  # of safetensors, torch, or a name that is missing
             raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
-        return _reading(Encoder(net, source.config, engine, pooler), config)
+        return _reading(Encoder(net, lean.as_bert(source.config), engine, pooler), config)
     model, pooler = _foreign(source)
     return _reading(Encoder(model, model.config.to_dict(), engine, pooler), config)
 

@@ -1,7 +1,8 @@
 """A lean BERT on packed tokens: the documents of a batch lie end to end, so no work is spent on padding.
 
 Only attention sees documents apart; there they are laid into a rectangle, which costs little since attention is a few
-per cent of the work. Weights carry the names of the pretrained BERT checkpoints, and the numbers are theirs.
+per cent of the work. The numbers are those of the pretrained checkpoints of BERT, and of RoBERTa and DistilBERT, which
+are BERTs with other names, other positions, or no segments.
 
     ids (T,), places (T,) within the document, `lengths` (n,)  →  hidden states of the layers asked for, each (T, d)
 """
@@ -194,8 +195,50 @@ class LeanBert(nn.Module):
         return torch.tanh(self.pooler(first))
 
 
+ROBERTAS = {"roberta", "xlm-roberta", "camembert"}  # their positions begin after that of the padding
+DISTILBERT = {
+    "hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim", "hidden_act": "activation",
+}  # fmt: skip
+DISTILBERT_NAMES = (
+    ("transformer.layer", "encoder.layer"), ("q_lin", "self.query"), ("k_lin", "self.key"), ("v_lin", "self.value"),
+    ("attention.out_lin", "attention.output.dense"), ("sa_layer_norm", "attention.output.LayerNorm"),
+    ("ffn.lin1", "intermediate.dense"), ("ffn.lin2", "output.dense"), ("output_layer_norm", "output.LayerNorm"),
+)  # fmt: skip
+
+
+def as_bert(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of the BERT that an encoder is under another name; of any other encoder, its own."""
+    kind = config.get("model_type")
+    if kind in ROBERTAS and isinstance(config.get("max_position_embeddings"), int):
+        places = config["max_position_embeddings"] - _first_place(config)
+        return {**config, "model_type": "bert", "max_position_embeddings": places}
+    if kind == "distilbert":
+        named = {ours: config.get(theirs) for ours, theirs in DISTILBERT.items()}
+        return {**config, **named, "model_type": "bert", "type_vocab_size": 1, "layer_norm_eps": 1e-12}
+    return dict(config)
+
+
+def _first_place(config: Mapping[str, Any]) -> int:
+    return int(config.get("pad_token_id") or 0) + 1
+
+
+def _as_bert(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights under the names of BERT's checkpoints."""
+    kind, places = config.get("model_type"), "embeddings.position_embeddings.weight"
+    found = {_renamed(name): value.float() for name, value in weights.items()}
+    if kind in ROBERTAS:
+        found[places] = found[places][_first_place(config) :]
+    if kind == "distilbert":
+        for old, new in DISTILBERT_NAMES:
+            found = {name.replace(old, new): value for name, value in found.items()}
+        found["embeddings.token_type_embeddings.weight"] = torch.zeros(1, found[places].shape[1])
+    return found
+
+
 def supports(config: Mapping[str, Any]) -> bool:
     """Is this a BERT as `LeanBert` knows it?"""
+    config = as_bert(config)
     return (
         config.get("model_type") == "bert"
         and config.get("hidden_act") in ACTIVATIONS
@@ -208,7 +251,7 @@ def supports(config: Mapping[str, Any]) -> bool:
 
 def from_checkpoint(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> tuple[LeanBert, bool]:
     """The model with pretrained weights, and whether they held a pooler. KeyError names a weight that is missing."""
-    weights = {_renamed(name): value.float() for name, value in weights.items()}
+    weights, config = _as_bert(config, weights), as_bert(config)
     with torch.device("meta"):
         model = LeanBert(config)
     state = {ours: torch.cat([weights[name] for name in theirs]) for ours, theirs in _names(config).items()}
@@ -222,7 +265,8 @@ def from_checkpoint(config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
 
 def _renamed(name: str) -> str:
     """The name as today's checkpoints spell it."""
-    name = name.removeprefix("bert.")
+    for prefix in ("bert.", "roberta.", "distilbert."):
+        name = name.removeprefix(prefix)
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
