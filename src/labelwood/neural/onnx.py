@@ -49,7 +49,8 @@ class Shape:
         config = about["config"]
         if about["engine"] != "lean":
             raise ConfigError(
-                f"encoder.runtime = onnx is for BERT and its like, but this encoder is a {config.get('model_type')}; use torch."
+                f"encoder.runtime = onnx is for BERT and its like, but this encoder is a {config.get('model_type')}; "
+                "use torch."
             )
         readings = tuple(Reading.of(plain) for plain in about["readings"])
         tanh = config["hidden_act"] != "gelu"
