@@ -12,7 +12,7 @@ import labelwood as lw
 from labelwood.data import from_lists
 from labelwood.neural import encoder as encoders
 from labelwood.neural import events, pace
-from labelwood.recipes import resolve
+from labelwood.recipes import METHODS, resolve
 from labelwood.run import Run
 from labelwood.train import train_into
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source, stop_at_once
@@ -80,6 +80,14 @@ def test_a_plan_knows_the_encoder():
     alone = lw.plan(TEXTS, LISTS, method="xr-linear")
     assert alone.parameters == 0
     assert not any("fine-tuning" in part.name for part in alone.parts)
+
+
+@pytest.mark.parametrize("method", [name for name in lw.methods() if METHODS[name].recipe.encoder.on])
+def test_every_network_has_a_plan_and_a_budget(method):
+    found = lw.plan(TEXTS, LISTS, method=method)
+    assert any("fine-tuning" in part.name for part in found.parts)
+    with pytest.raises(lw.LabelwoodError, match="needs about"):
+        lw.train(TEXTS, LISTS, method=method, memory="1MB")
 
 
 def test_logs_that_cannot_be_written_say_so(tmp_path):

@@ -70,14 +70,17 @@ def recipes(
 def compare(
     files: tuple[Path, Path], chosen: dict[str, Recipe], out: Path, *, seconds: float | None, anchor: str | None,
     run: Run, options: ReadOptions = ReadOptions(), metrics: MetricsConfig = MetricsConfig(),
-) -> list[Row]:  # fmt: skip
-    """Train and measure all of them; rows in the order of P@1. `seconds` is for all that fine-tune an encoder."""
+) -> tuple[list[Row], list[str]]:  # fmt: skip
+    """Train and measure all of them: rows in the order of P@1, and what is to be said of methods that failed.
+
+    `seconds` is for all that fine-tune an encoder.
+    """
     if anchor is not None and anchor not in chosen:
         raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
     with disk.refusing(out):
         out.mkdir(parents=True, exist_ok=True)
     chosen = _planned(files[0], chosen, out, seconds=seconds, run=run, options=options)
-    rows = []
+    rows, failed = [], []
     for name, recipe in chosen.items():
         job = {
             "name": name, "train": str(files[0]), "test": str(files[1]), "options": to_dict(options),
@@ -85,11 +88,14 @@ def compare(
             "folder": str(out),
         }  # fmt: skip
         key = digest_plain([job, *(_stamp(path) for path in files)])
-        rows.append(_row(job, out / f"{name.replace(':', '-')}-{key[:12]}.json"))
+        try:
+            rows.append(_row(job, out / f"{name.replace(':', '-')}-{key[:12]}.json"))
+        except TrainingError as error:
+            failed.append(str(error))
     base = next((row.metrics["P@1"] for row in rows if row.name == anchor), None)
     if base:
         rows = [dataclasses.replace(row, gain=100 * (row.metrics["P@1"] / base - 1)) for row in rows]
-    return sorted(rows, key=lambda row: -row.metrics["P@1"])
+    return sorted(rows, key=lambda row: -row.metrics["P@1"]), failed
 
 
 def _stamp(path: Path) -> list[Any]:

@@ -20,7 +20,7 @@ from .config import at, last_level
 from .data import Dataset
 from .errors import BudgetError
 from .features import Tfidf
-from .labels import MOST_ENTRIES, pifa
+from .labels import MOST_ENTRIES, NEURAL_KINDS, pifa
 from .neural.config import EncoderConfig, FinetuneConfig
 from .predictor import Predictor
 from .problem import Problem, prepare
@@ -122,7 +122,7 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
     held, few, many = budget.held(), *_counts(len(data))
     problem = prepare(data)
     labels = len(problem.seen)
-    bare = dataclasses.replace(recipe, encoder=EncoderConfig(), finetune=FinetuneConfig())  # on words alone
+    bare = _bare(recipe)
     trials = _Trial(data, bare, run, few, labels), _Trial(data, bare, run, many, labels)
     sizes = _sizes(data, problem, bare, run, trials, held=held)
     if recipe.encoder.on:
@@ -134,6 +134,19 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
         now = max(held, budget.held())  # torch is loaded, as it is in a run
         sizes = dataclasses.replace(sizes, held=now, pace=pace, tuned=tuned, dense=pace.width, model=model)
     return sizes, trials[1].seconds(trials[0], len(data))
+
+
+def _bare(recipe: Recipe) -> Recipe:
+    """The recipe on words alone: its classifiers, on the tree that they will stand on."""
+    if not recipe.encoder.on:
+        return recipe
+    below = recipe.joint and recipe.ranker != "tree"
+    ensemble = dataclasses.replace(recipe.ensemble, encoders=None, labels=None)
+    kind = "pifa" if recipe.labels.kind in NEURAL_KINDS else recipe.labels.kind
+    return dataclasses.replace(
+        recipe, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree", ensemble=ensemble,
+        tree=recipe.coarse if below else recipe.tree, labels=dataclasses.replace(recipe.labels, kind=kind),
+    )  # fmt: skip
 
 
 def _encoder_bytes(pace: Pace, nodes: int, recipe: Recipe) -> int:

@@ -65,21 +65,22 @@ XR_TRANSFORMER = {
 
 def _cascade(
     tree: tuple[tuple[int, ...], tuple[int, ...]], layers: tuple[str, ...], epochs: float, tokens: int,
-    dropout: tuple[float, ...],
+    dropout: tuple[float, ...], *, rise: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
-    """CascadeXML on one data set: its Table 9, for an encoder of 12 layers; tree = (clusters, how many are kept)."""
+    """CascadeXML on one data set: its Table 9, for an encoder of 12 layers; tree = (clusters, how many are kept),
+    `rise` the epochs in which rates rise."""
     clusters, kept = tree
     return {
         "coarse.levels": clusters, "finetune.layers": layers, "finetune.width": (1, *kept), "finetune.epochs": epochs,
         "finetune.checks": round(epochs), "encoder.max_tokens": tokens, "finetune.head_dropout": dropout,
-        "finetune.batch": 256, "finetune.lr": 1e-4, "finetune.head_lr": 1e-3, "finetune.warmup": 1 / epochs,
+        "finetune.batch": 256, "finetune.lr": 1e-4, "finetune.head_lr": 1e-3, "finetune.warmup": rise / epochs,
         "finetune.fall": 3 / epochs, "finetune.first_bias": "zero", "encoder.pooling": "cls",
     }  # fmt: skip
 
 
 WIDE, DEEP = (2**10, 2**13, 2**16), ("5+6", "8", "10", "12")
 CASCADE_XML = {
-    "wiki10-31k": _cascade(((2**9, 2**12), (64, 64)), ("9+10", "11", "12"), 15, 256, (0.3, 0.3, 0.4)),
+    "wiki10-31k": _cascade(((2**9, 2**12), (64, 64)), ("9+10", "11", "12"), 15, 256, (0.3, 0.3, 0.4), rise=2),
     "amazoncat-13k": _cascade(((2**8, 2**11), (32, 32)), ("7+8", "10", "12"), 6, 256, (0.2, 0.3, 0.4)),
     "wiki-500k": _cascade((WIDE, (128, 256, 512)), DEEP, 12, 128, (0.2, 0.25, 0.35, 0.5)),
     "amazon-670k": _cascade((WIDE, (128, 256, 400)), DEEP, 15, 128, (0.2, 0.25, 0.4, 0.5)),

@@ -261,8 +261,10 @@ class _Trainer(Stages):
         if not self.recipe.joint or kind not in NEURAL_KINDS:
             return self.trees(words, key, tfidf, config, name=name)[0]
         pifa = dataclasses.replace(self.recipe, labels=dataclasses.replace(self.recipe.labels, kind="pifa"))
-        if kind == "pifa-neural":  # the first network is that of the run's first seed, whichever run this is
-            first = dataclasses.replace(self, recipe=dataclasses.replace(pifa, seed=(self.whole or pifa).seed))
+        if kind == "pifa-neural":  # by the run that has `pifa` and this encoder, whichever run this is
+            first = dataclasses.replace(
+                self, recipe=dataclasses.replace(pifa, seed=self._first_seed(self.whole or pifa))
+            )
             found = first.encoded(tfidf, words, key)
             own = dataclasses.replace(self, recipe=pifa)
             return own.trees(Features(None, found.x.dense), found.key, None, config, name=name)[0]
@@ -270,3 +272,12 @@ class _Trainer(Stages):
         given = [text or self.problem.names[i] for i, text in zip(self.problem.seen, texts, strict=True)]
         dense, z_key = embed_texts(self.recipe, self.run, self.space, given)
         return dataclasses.replace(self, recipe=pifa).tree(lambda: Features(None, dense), z_key, config, 0, name)
+
+    def _first_seed(self, whole: Recipe) -> int:
+        """Of the first run of an ensemble whose labels are clustered by `pifa` and that has this run's encoder."""
+        config, own = whole.ensemble, self.recipe.encoder.model
+        kinds = config.labels or (whole.labels.kind,) * config.runs
+        models = config.encoders or (whole.encoder.model,) * config.runs
+        fitting = (i for i in range(config.runs) if kinds[i] == "pifa" and models[i] == own)
+        alike = next((i for i in range(config.runs) if models[i] == own), 0)
+        return (whole.seed + next(fitting, alike)) % (limits.MAX_SEED + 1)

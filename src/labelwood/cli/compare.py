@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data import ReadOptions
-from ..errors import MissingExtraError, needs
+from ..errors import MissingExtraError, TrainingError, needs
 from ..metrics import MetricsConfig
 from ..progress import Terminal
 from ..run import Run
@@ -53,8 +53,11 @@ def compare(
     allowed = None if time is None else seconds(time)
     run = Run(threads, Terminal(), device=device)
     metrics = MetricsConfig(ks=(1, 3, 5))
-    rows = run_all((data, test), chosen, out, seconds=allowed, anchor=anchor, run=run, options=options, metrics=metrics)
-    table(rows, anchor)
+    rows, failed = run_all(
+        (data, test), chosen, out, seconds=allowed, anchor=anchor, run=run, options=options, metrics=metrics
+    )
+    if rows:
+        table(rows, anchor if rows[0].gain is not None else None)
     plain = [dataclasses.asdict(row) for row in rows]
     write(str(out / "leaderboard.json"), [json.dumps(plain, indent=2).encode() + b"\n"])
     try:
@@ -62,6 +65,8 @@ def compare(
     except MissingExtraError as error:
         show.say(f"no figure: {error}")
     show.say(f"models, JSON and figure are in {out}")
+    if failed:
+        raise TrainingError("; ".join(failed))
 
 
 def table(rows: list[Row], anchor: str | None) -> None:

@@ -105,7 +105,7 @@ def methods(
 
 
 def _story(found: Method) -> list[tuple[str, str]]:
-    return [("what", found.summary), ("good at", found.good_at), ("paper", found.paper)]
+    return [("what", found.summary), ("good at", found.good_at), ("cost", found.cost), ("paper", found.paper)]
 
 
 def _one(name: str, found: Method) -> None:

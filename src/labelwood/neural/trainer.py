@@ -178,7 +178,7 @@ class Trainer:
         maps = {id(p) for p in encoder.maps.parameters()}  # start from nothing, as heads do
         groups = []
         for own, rate in ((False, schedule.lr), (True, tasks[0].head_lr)):
-            for flat, decay in ((False, schedule.weight_decay), (True, 0.0)):
+            for flat, decay in ((False, schedule.head_shrink if own else schedule.weight_decay), (True, 0.0)):
                 found = [p for p in self.trained if (id(p) in maps) == own and (p.ndim < 2) == flat]
                 groups += [{"params": found, "weight_decay": decay, "rate": rate}] if found else []
         fused = self.device.type in {"cpu", "cuda"}
