@@ -120,7 +120,9 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
     held, few, many = budget.held(), *_counts(len(data))
     problem = prepare(data)
     labels = len(problem.seen)
-    bare = dataclasses.replace(recipe, encoder=EncoderConfig(), finetune=FinetuneConfig())  # on words alone
+    bare = dataclasses.replace(  # on words alone
+        recipe, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree"
+    )
     trials = _Trial(data, bare, run, few, labels), _Trial(data, bare, run, many, labels)
     sizes = _sizes(data, problem, bare, run, trials, held=held)
     if recipe.encoder.on:
@@ -167,7 +169,7 @@ class _Trial:
         recipe = _for_sample(recipe, len(prepare(part).seen), labels)
         self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
-        self.records = [level.records.nbytes for level in self.model.members[0].levels]
+        self.records = [sum(a.nbytes for a in level.tensors().values()) for level in self.model.members[0].levels]
         self.sizes = self.model.members[0].tree.sizes
         self.z = 0 if self.x is None else _label_entries(prepare(part), self.x, recipe, run.workers)
 
