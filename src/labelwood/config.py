@@ -218,7 +218,7 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
         new: object = _with(getattr(config, key), rest, value, whole)
     else:
         meta, hint = _meta(type(config), key), _hints(type(config))[key]
-        words = meta.get("choices") or ((value,) if hint is str else ())  # the choice "none" is a word, as any text is
+        words = meta.get("choices") or (("none",) if hint is str else ())  # there "none" is a word
         plain = not isinstance(value, str) or value in words
         new = _coerce(hint, value if plain else parse_value(cast(str, value)), whole, meta)
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))

@@ -114,12 +114,14 @@ def _check_ranker(recipe: Recipe) -> None:
             "(finetune.order = 'joint', or encoder.pooling = 'attention'); leave ranker = 'tree'."
         )
     encoder, finetune = recipe.encoder, recipe.finetune
-    if encoder.on and (encoder.attends or encoder.engine == "bilstm") and not finetune.on:
+    if encoder.attends or encoder.engine == "bilstm":
         what = "encoder.pooling = 'attention'" if encoder.attends else "encoder.engine = 'bilstm'"
-        raise ConfigError(f"{what} starts from nothing, but finetune.on is false; set it to true.")
-    if encoder.attends and (finetune.order == "joint" or encoder.runtime != "torch"):
-        what = "finetune.order = 'recursive'" if finetune.order == "joint" else "encoder.runtime = 'torch'"
-        raise ConfigError(f"encoder.pooling = 'attention' needs {what}; set it, or read the text in another way.")
+        if not finetune.on:
+            raise ConfigError(f"{what} starts from nothing, but finetune.on is false; set it to true.")
+        if encoder.runtime != "torch":
+            raise ConfigError(f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}.")
+        if encoder.attends and finetune.order == "joint":
+            raise ConfigError(f"{what} needs finetune.order = 'recursive', but it is 'joint'.")
     if recipe.joint and recipe.finetune.levels is not None and recipe.ranker != "network":
         raise ConfigError(
             f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
