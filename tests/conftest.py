@@ -31,6 +31,7 @@ else:
         "test_cascade.py",
         "test_analysis.py",
         "test_networks.py",
+        "test_attention.py",
     ]
 
 

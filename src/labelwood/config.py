@@ -217,9 +217,10 @@ def _with(config: C, path: list[str], value: object, whole: str) -> C:
     if rest:
         new: object = _with(getattr(config, key), rest, value, whole)
     else:
-        meta = _meta(type(config), key)
-        plain = not isinstance(value, str) or value in (meta.get("choices") or ())  # the choice "none" is a word
-        new = _coerce(_hints(type(config))[key], value if plain else parse_value(cast(str, value)), whole, meta)
+        meta, hint = _meta(type(config), key), _hints(type(config))[key]
+        words = meta.get("choices") or (("none",) if hint is str else ())  # there "none" is a word
+        plain = not isinstance(value, str) or value in words
+        new = _coerce(hint, value if plain else parse_value(cast(str, value)), whole, meta)
     return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
 
 

@@ -19,8 +19,10 @@ from .errors import ModelFileError, counted
 from .features import TOKENISER_VERSION, Tfidf, TfidfConfig
 from .linear import LinearLevel, check_features
 from .names import NO_NAMES, Names
+from .neural.attended import AttentionLevel, Descent, Levels, attending
 from .neural.config import EncoderConfig
 from .neural.embedder import Embedder
+from .neural.match import Matched
 from .predictor import Found, Predictor
 from .progress import Progress, Tick
 from .recipes import NEURAL, Recipe, from_plain
@@ -55,7 +57,7 @@ class Model(Predictor):
     sparse_cols: int
     dense_cols: int
     tree: Tree
-    levels: list[LinearLevel]
+    levels: Levels  # those whose labels attend come first
     data_key: str  # digest of the training data
     label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
@@ -122,9 +124,15 @@ class Model(Predictor):
     def reach(self, x: Features, levels: int, threads: int) -> Reached:
         """Search the upper `levels` only: where the beam stands then."""
         config, depth = self.searching, self.tree.depth
+        deep, linear = attending(self.levels[:levels])
+        above = self._descend(x, len(deep), threads) if deep else None
+        if above is not None and not linear:
+            return above
         width = min(at(config.beam, levels - 1, depth, "search.beam"), self.tree.size(levels - 1))
-        what = Search(config, depth, width, logs=True, cols=(self.sparse_cols, self.dense_cols))
-        nodes, scores = search(x, self.levels[:levels], what, threads=threads)
+        start = None if above is None else (above.nodes, above.scores)
+        cols = self.sparse_cols, self.dense_cols
+        what = Search(config, depth, width, logs=True, cols=cols, above=len(deep), start=start)
+        nodes, scores = search(x, linear, what, threads=threads)
         if config.at_level(levels - 1, depth) == "noop":  # a plain margin chooses, and is not carried on
             scores = np.zeros_like(scores)
         return Reached(levels, nodes, scores)
@@ -133,7 +141,13 @@ class Model(Predictor):
         """The k best labels, from the root or from where a beam stands."""
         tail = self.recipe.tail
         keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
-        if start is None:
+        deep, linear = attending(self.levels)
+        if len(deep) > (0 if start is None else start.levels):
+            start = self._descend(x, len(deep), threads, keep=None if linear else keep, start=start, progress=progress)
+        if start is not None and not linear:
+            there = start.nodes >= 0
+            found = np.where(there, self.tree.leaves[start.nodes], -1), np.where(there, np.exp(start.scores), 0)
+        elif start is None:
             found = self._searcher(keep)(*x.parts, threads, progress)
         else:
             below = self._searcher(keep, start.levels)
@@ -144,6 +158,20 @@ class Model(Predictor):
         ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
 
+    def _descend(
+        self, x: Features, levels: int, threads: int, *, keep: int | None = None, start: Reached | None = None,
+        progress: Tick | None = None,
+    ) -> Reached:  # fmt: skip
+        """Search the upper levels, whose labels attend to tokens, keeping `keep` nodes of the last, or its beam."""
+        beam, depth, begin = self.searching.beam, self.tree.depth, 0 if start is None else start.levels
+        keeps = [min(at(beam, t, depth, "search.beam"), self.tree.size(t)) for t in range(begin, levels)]
+        keeps[-1] = keep or keeps[-1]
+        above = None if start is None else Matched("", start.nodes, start.scores)
+        assert self.embedder is not None and x.dense is not None  # noqa: PT018
+        down = Descent(self.embedder, attending(self.levels)[0], self.tree, threads)
+        found = down.reach(x.dense, keeps, above, begin, progress)
+        return Reached(levels, found.nodes, found.scores)
+
     def _searcher(self, k: int, above: int = 0) -> _core.Searcher:
         found = self._searchers.get((k, above))
         if found is None:
@@ -151,7 +179,7 @@ class Model(Predictor):
                 self._searchers.clear()
             cols = self.sparse_cols, self.dense_cols
             what = Search(self.searching, self.tree.depth, k, self.tree.leaves, above=above, cols=cols)
-            found = self._searchers[k, above] = searcher(self.levels[above:], what)
+            found = self._searchers[k, above] = searcher(attending(self.levels[above:])[1], what)
         return found
 
     @cached_property
@@ -225,6 +253,7 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         _once(memo, parts[f"level-{t + 1}"], (id(parts["tree"]), t, reads[t]), partial(_read_level, tree))
         for t in range(tree.depth)
     ]
+    _check_attention(levels, embedder)
     own = None if meta["search"] is None else from_dict(SearchConfig, meta["search"], "search")
     if ("centroids" in parts) != (recipe.tail.alpha < 1):
         raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
@@ -252,8 +281,22 @@ def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list
     return [(words, begin, width) for words, begin, width in found]
 
 
-def _read_level(tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]) -> LinearLevel:
+def _check_attention(levels: list[LinearLevel | AttentionLevel], embedder: Embedder | None) -> None:
+    """Levels whose labels attend come first, and each has a network."""
+    deep, linear = attending(levels)
+    networks = 0 if embedder is None else embedder.levels
+    tokens = {(level.sparse_cols, level.dense_begin, level.dense_cols) for level in deep}
+    wrong = any(isinstance(level, AttentionLevel) for level in linear) or len(deep) > networks
+    if wrong or (deep and embedder is not None and tokens != {(0, 0, embedder.config.max_tokens)}):
+        raise ModelFileError("the levels of label attention do not fit the model's encoder.")
+
+
+def _read_level(
+    tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]
+) -> LinearLevel | AttentionLevel:  # fmt: skip
     _, t, (words, begin, width) = what
+    if "rows" in tensors:
+        return AttentionLevel.from_tensors(tree.child_ptrs[t], tensors, (words, begin, width))
     return LinearLevel.from_tensors(tree.child_ptrs[t], tensors, words, width, begin)
 
 

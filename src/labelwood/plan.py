@@ -184,7 +184,7 @@ class _Trial:
         recipe = _for_sample(recipe, len(prepare(part).seen), labels)
         self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
-        self.records = [level.records.nbytes for level in self.model.members[0].levels]
+        self.records = [sum(a.nbytes for a in level.tensors().values()) for level in self.model.members[0].levels]
         self.sizes = self.model.members[0].tree.sizes
         self.z = 0 if self.x is None else _label_entries(prepare(part), self.x, recipe, run.workers)
 

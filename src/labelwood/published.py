@@ -100,3 +100,30 @@ X_TRANSFORMER = {
         "wiki-500k": (50000, 1000, 6e-5),
     }.items()
 }  # fmt: skip
+
+
+def _attention(
+    tree: tuple[int, ...], parents: int, epochs: float, warm: tuple[float, ...], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """AttentionXML on one data set: clusters by level, parents that are opened, epochs of each level, and the epoch
+    after which weights are averaged (the mean over levels: it is one share for all)."""
+    shape = {"coarse.levels": tree, "finetune.width": parents} if tree else {"coarse.kind": "flat"}
+    return {
+        **shape, "finetune.epochs": epochs, "finetune.average_from": round(sum(warm) / len(warm) / epochs, 4),
+        "finetune.checks": 50, "encoder.max_tokens": 500, "finetune.first_bias": "zero", "finetune.warmup": 0.0,
+        "finetune.fall": 0.0, "ranker": "none", **more,
+    }  # fmt: skip
+
+
+# Its published settings: frozen word vectors and a narrow LSTM where labels are few. Its word vectors, GloVe of 840B
+# words, are left to the user (encoder.vectors); early stopping and clipping by past gradients are not here.
+_SMALL = {"finetune.batch": 40, "finetune.frozen_layers": 0, "finetune.shard_tokens": 2048}
+_LARGE = {"finetune.batch": 200, "encoder.hidden": 512}
+ATTENTION_XML = {
+    "eurlex-4k": _attention((), 1, 30, (10,), _SMALL),
+    "wiki10-31k": _attention((), 1, 30, (4,), _SMALL),
+    "amazoncat-13k": _attention((), 1, 10, (2,), {**_LARGE, "finetune.shard_tokens": 2048}),
+    "wiki-500k": _attention((2**13,), 15, 5, (2, 1), _LARGE),
+    "amazon-670k": _attention((2**11, 2**14, 2**17), 160, 10, (6, 2, 2, 2), _LARGE),
+    "amazon-3m": _attention((2**13, 2**16, 2**19), 160, 5, (2, 1, 1, 1), _LARGE),
+}

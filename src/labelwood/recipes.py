@@ -19,7 +19,7 @@ from .features import FeaturesConfig, TfidfConfig
 from .labels import LabelFeatureConfig
 from .linear import LinearConfig
 from .neural.config import EncoderConfig, FinetuneConfig
-from .published import CASCADE_XML, X_TRANSFORMER, XR_TRANSFORMER
+from .published import ATTENTION_XML, CASCADE_XML, X_TRANSFORMER, XR_TRANSFORMER
 from .search import SearchConfig
 from .shortlist import ShortlistConfig
 from .tail import TailConfig
@@ -54,7 +54,7 @@ class Recipe:
     @property
     def joint(self) -> bool:
         """Is there a network that is trained with all its levels and predicts by itself?"""
-        return self.encoder.on and self.finetune.on and self.finetune.order == "joint"
+        return self.encoder.on and self.finetune.on and (self.finetune.order == "joint" or self.encoder.attends)
 
     @property
     def members(self) -> int:
@@ -286,6 +286,44 @@ METHODS: dict[str, Method] = {
             },
             "fast": {"encoder.max_tokens": 64, "finetune.epochs": 2, "encoder.runtime": "onnx-int8"},
         },
+    ),
+    "attentionxml": Method(
+        recipe=Recipe(
+            "attentionxml",
+            encoder=EncoderConfig(model="minilm", engine="bilstm", pooling="attention"),
+            finetune=FinetuneConfig(
+                on=True,
+                loss="bce",
+                relevance="off",
+                epochs=10.0,
+                checks=10,
+                lr=1e-3,
+                head_lr=1e-3,
+                first_head_lr=None,
+                width=160,
+                schedule="cosine",
+                average_from=0.5,
+                dropout=0.2,
+                head_dropout=0.5,
+                shard_tokens=4096,
+            ),
+            coarse=TreeConfig(branch=8, leaf=8, min_codes=2048, flat=8192),  # few levels, and wide ones
+            shortlist=ShortlistConfig(source="union"),
+            ranker="network",
+            linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
+            ensemble=EnsembleConfig(average="sigmoid", candidates=50),
+        ),
+        summary="an LSTM over word vectors for each level of a wide tree, each label attending to its own words; "
+        "one-vs-all classifiers on words and its mean state beside it",
+        paper="AttentionXML: Label Tree-based Attention-Aware Deep Model for High-Performance Extreme Multi-Label Text "
+        "Classification (You et al., 2019)",
+        good_at="long texts in which each label is told by words of its own; no pretrained transformer is needed",
+        cost="ten epochs of a small network for each level; labels times words at prediction",
+        presets={
+            "default": {},
+            "fast": {"encoder.max_tokens": 64, "encoder.hidden": 128, "finetune.epochs": 5, "finetune.checks": 5},
+        },
+        published=ATTENTION_XML,
     ),
     "dismec": Method(
         recipe=Recipe(

@@ -26,6 +26,7 @@ from .labels import binary, label_features
 from .linear import LinearLevel, Place, relevance, train_level
 from .model import Model
 from .names import Names
+from .neural.attended import Levels, attending
 from .neural.embedder import Embedder
 from .problem import Problem
 from .recipes import Recipe
@@ -86,7 +87,7 @@ class Stages:
         return Names.of(self.problem.names), Names.of(self.data.label_texts)
 
     def model(
-        self, reads: tuple[Tfidf | None, Embedder | None], x: Features, tree: Tree, levels: list[LinearLevel],
+        self, reads: tuple[Tfidf | None, Embedder | None], x: Features, tree: Tree, levels: Levels,
         mu: Features | None,
     ) -> Model:  # fmt: skip
         return Model(
@@ -218,12 +219,10 @@ class Stages:
             _core.give_back_memory()
         return levels
 
-    def level(
-        self, x: Features, grown: Grown, above: list[LinearLevel], m: Csr | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def level(self, x: Features, grown: Grown, above: Levels, m: Csr | None = None) -> dict[str, NDArray[Any]]:
         """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""
         t, linear, y, tree = len(above), self.recipe.linear, self.problem.y, grown.tree
-        m = self.shortlist(x, grown, above) if m is None else m
+        m = self.shortlist(x, grown, attending(above)[1]) if m is None else m
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
         costs, negative = self.weighted(costs, t, tree.depth)
         held = [m, costs]  # popped into the call, which lets go of them early

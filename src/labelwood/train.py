@@ -21,6 +21,7 @@ from .features import Tfidf
 from .labels import NEURAL_KINDS, binary
 from .linear import LinearLevel
 from .model import Model
+from .neural.attended import Levels
 from .predictor import Predictor
 from .problem import Problem, prepare
 from .recipes import Recipe, check_depth
@@ -112,8 +113,17 @@ def _check_ranker(recipe: Recipe) -> None:
     if recipe.ranker != "tree" and not recipe.joint:
         raise ConfigError(
             f"ranker = {recipe.ranker!r} needs a network that predicts by itself, but {recipe.method} trains none "
-            "(finetune.order = 'joint'); leave ranker = 'tree'."
+            "(finetune.order = 'joint', or encoder.pooling = 'attention'); leave ranker = 'tree'."
         )
+    encoder, finetune = recipe.encoder, recipe.finetune
+    if encoder.attends or encoder.engine == "bilstm":
+        what = "encoder.pooling = 'attention'" if encoder.attends else "encoder.engine = 'bilstm'"
+        if not finetune.on:
+            raise ConfigError(f"{what} starts from nothing, but finetune.on is false; set it to true.")
+        if encoder.runtime != "torch":
+            raise ConfigError(f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}.")
+        if encoder.attends and finetune.order == "joint":
+            raise ConfigError(f"{what} needs finetune.order = 'recursive', but it is 'joint'.")
     if recipe.joint and recipe.finetune.levels is not None and recipe.ranker != "network":
         raise ConfigError(
             f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
@@ -208,7 +218,7 @@ class _Trainer(Stages):
             )
         reads = tfidf if encoded.x.sparse is not None and self.recipe.ranker != "none" else None
 
-        def ranker(y: Csr, name: str) -> tuple[Tree, list[LinearLevel]]:
+        def ranker(y: Csr, name: str) -> tuple[Tree, Levels]:
             of = dataclasses.replace(self, problem=dataclasses.replace(self.problem, y=y))
             x_key = digest_plain([encoded.key, name])
             if self.recipe.ranker == "tree":
@@ -216,7 +226,7 @@ class _Trainer(Stages):
                 found = [level.level for level in of.levels(encoded.x, x_key, grown, [])]
             else:
                 grown = Grown(0, "tree", network.tree, network.tuned.key)
-                m = shortlist(network, raw, binary(y), self.recipe.shortlist, self.run.workers)
+                m = shortlist(encoded, network, binary(y), self.recipe.shortlist, self.run.workers)
                 make = partial(of.level, encoded.x, grown, above, m)
                 settings = {"linear": to_dict(self.recipe.linear), "shortlist": to_dict(self.recipe.shortlist)}
                 stage = self.space.stage("ranker", {"features": x_key, **settings}, make)
@@ -225,7 +235,7 @@ class _Trainer(Stages):
             found = [dataclasses.replace(level, dense_begin=raw.shape[1]) for level in found]
             return grown.tree, found if self.recipe.ranker == "tree" else [*above, *found]
 
-        def model(x: Features, tree: Tree, levels: list[LinearLevel]) -> Model:
+        def model(x: Features, tree: Tree, levels: Levels) -> Model:
             return self.model((reads, encoded.embedder), x, tree, levels, None)
 
         if self.recipe.ranker == "none":

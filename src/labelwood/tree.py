@@ -54,6 +54,7 @@ class TreeConfig:
         "at least this many last inner nodes, each of four labels or more: smaller leaves where labels are few",
         low=2,
     )
+    flat: int = setting(0, "up to so many labels stay without clusters; does not go with levels", low=0)
     levels: tuple[int, ...] | None = setting(
         None,
         "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf",
@@ -159,6 +160,8 @@ def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
                 "sizes must grow from level to level and stay below the number of labels."
             )
         return sizes
+    if labels <= config.flat:
+        return (labels,)
     wanted = max(labels / config.leaf, min(config.least or 0, labels / 4))
     if wanted <= 1:
         return (labels,)

@@ -93,6 +93,11 @@ def analyse(
             f"this model holds its encoder as a graph ({embedder.config.runtime}), which shows no attention; analyse "
             "one trained with encoder.runtime = torch."
         )
+    if embedder.about["engine"] == "bilstm" or embedder.attends:
+        raise ConfigError(
+            f"{member.recipe.method} has no first token that stands for a text (encoder.engine is "
+            f"{embedder.about['engine']!r}, encoder.pooling {embedder.config.pooling!r}); analyse a transformer."
+        )
     if data.texts is None or data.labels is None:
         raise ConfigError("the analysis needs texts with their labels.")
     data = data.take(np.arange(min(most, len(data))))

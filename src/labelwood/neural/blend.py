@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from ..averages import Ranking, merge
 from ..config import at
-from ..linear import LinearLevel
 from ..search import Search, search
 from ..shortlist import ShortlistConfig, chosen, from_ids
 from ..sparse import Csr, Features
 from ..tree import Tree, up
+from .attended import Descent, Levels, attending
 from .cascade import Network, precision
 from .stages import Encoded
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..run import Run
 
 SHARES = tuple(i / 10 for i in range(11))
-Classifiers = tuple[Tree, list[LinearLevel]]
+Classifiers = tuple[Tree, Levels]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Blend:
     encoded: Encoded
     network: Network
     ranker: Callable[[Csr, str], Classifiers]  # classifiers trained on some labels, whose name is part of their key
-    model: Callable[[Features, Tree, list[LinearLevel]], Model]
+    model: Callable[[Features, Tree, Levels], Model]
 
     def members(self) -> tuple[list[Model], tuple[float, ...]]:
         if self.recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
@@ -87,28 +87,28 @@ class Blend:
         words = None if x.sparse is None else x.sparse.take(rows)
         return Features(words, self.encoded.embedder.dense(raw[rows]))
 
-    def _member(self, tree: Tree, levels: list[LinearLevel], *, own: bool = False) -> Model:
+    def _member(self, tree: Tree, levels: Levels, *, own: bool = False) -> Model:
         """A model of the network's levels, or of classifiers."""
         x = self.features(np.zeros(1, np.int64))
         made = self.model(x, tree, levels)
         network = self.network.search
         if own:
             return dataclasses.replace(made, search=network)
-        if (
-            tree is self.network.tree and self.network.whole
-        ):  # clusters are found as the network finds them, labels scored by their margins
-            combiner = (*(network.combiner[:-1] if isinstance(network.combiner, tuple) else ()), "noop")
+        if tree is self.network.tree and self.network.whole:
+            # clusters are found as the network finds them, labels scored by their margins
+            combiner = (*(at(network.combiner, t, tree.depth, "combiner") for t in range(tree.depth - 1)), "noop")
             return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner))
         return made
 
 
-def shortlist(network: Network, raw: NDArray[np.float16], y: Csr, config: ShortlistConfig, threads: int) -> Csr | None:
+def shortlist(encoded: Encoded, network: Network, y: Csr, config: ShortlistConfig, threads: int) -> Csr | None:
     """M of the classifiers below the network's clusters: those of the truth, those that it opens, or both.
 
     A network that reaches the labels opens as many as at prediction, another one `shortlist.width`.
     """
-    tree, beam = network.tree, network.search.beam
+    tree, beam, raw = network.tree, network.search.beam, encoded.raw
     depth = tree.depth
+    assert raw is not None
     if depth == 1:
         return None
     source, teacher = at(config.source, depth - 1, depth, "shortlist.source"), up(y, tree, depth - 2)
@@ -117,7 +117,12 @@ def shortlist(network: Network, raw: NDArray[np.float16], y: Csr, config: Shortl
     width = at(config.width, depth - 1, depth, "shortlist.width")
     if network.whole:
         width = at(beam, depth - 2, depth, "finetune.width")
-    what = Search(network.search, len(network.levels), min(width, tree.size(depth - 2)), cols=(0, raw.shape[1]))
-    x = Features(dense=raw.astype(np.float32))
-    ids, _ = search(x, network.levels[: depth - 1], what, threads=threads)
+    width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
+    deep, linear = attending(above)
+    if deep:
+        keeps = [at(beam, t, len(network.levels), "finetune.width") for t in range(depth - 2)]
+        ids = Descent(encoded.embedder, deep, tree, threads).reach(raw, [*keeps, width]).nodes
+    else:
+        what = Search(network.search, len(network.levels), width, cols=(0, raw.shape[1]))
+        ids, _ = search(Features(dense=raw.astype(np.float32)), linear, what, threads=threads)
     return chosen(source, teacher, from_ids(ids, tree.size(depth - 2)))

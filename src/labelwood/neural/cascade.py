@@ -23,6 +23,7 @@ from ..metrics import hits
 from ..search import Search, SearchConfig, search
 from ..sparse import Csr, Features
 from ..tree import Tree, up
+from .attended import AttentionLevel
 from .config import WIDTHS, Reading
 from .embedder import half
 from .tuning import Tensors, Tuned, Tuning
@@ -37,12 +38,12 @@ STORED = "float16"  # weights of the heads in a model
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Network:
-    """A trained cascade as models use it."""
+    """A trained network of all levels as models use it."""
 
     tuned: Tuned
     readings: list[Reading]
     tree: Tree
-    levels: list[LinearLevel]
+    levels: list[LinearLevel] | list[AttentionLevel]
     search: SearchConfig
     held: NDArray[np.int64]  # documents that it was measured on and never learned from
 

@@ -9,7 +9,7 @@ from .. import limits
 from ..config import PerLevel, setting
 from ..errors import ConfigError, ModelFileError
 
-POOLINGS = ("mean", "cls", "pooler")
+POOLINGS = ("mean", "cls", "pooler", "attention")
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 LOSSES = ("squared-hinge", "hinge", "bce")
 WIDTHS = ("hidden_size", "dim", "d_model")  # what encoders' configs call their width
@@ -55,8 +55,8 @@ class EncoderConfig:
     max_tokens: int = setting(128, "tokens of a text that are read, with the special ones", low=3, high=8192)
     pooling: str = setting(
         "mean",
-        "what stands for a text: the mean of its tokens, its first token (cls), or the pretrained pooler on top of it "
-        "(pooler; where an encoder has none, cls)",
+        "what stands for a text: the mean of its tokens, its first token (cls), the pretrained pooler on top of it "
+        "(pooler; where an encoder has none, cls), or for each label what it attends to among them (attention)",
         choices=POOLINGS,
     )
     layer: int = setting(-1, "the layer that is read: -1 is the last, 0 the embeddings", low=-1, high=1000)
@@ -67,9 +67,16 @@ class EncoderConfig:
     scale: float = setting(1.0, "length of the embedding beside tf-idf's 1", above=0, high=1e3)
     engine: str = setting(
         "auto",
-        "auto: our own BERT where the encoder is one, or a RoBERTa or DistilBERT; else transformers",
-        choices=("auto", "lean", "transformers"),
+        "auto: our own BERT where the encoder is one, or a RoBERTa or DistilBERT, else transformers; bilstm: an LSTM "
+        "in both directions over the encoder's word vectors, which starts from nothing",
+        choices=("auto", "lean", "transformers", "bilstm"),
     )
+    vectors: str | None = setting(
+        None,
+        "bilstm: word vectors in place of the encoder's, a text file as GloVe's, a word and its numbers a line; with "
+        "encoder.model = none and no file they are random",
+    )
+    hidden: int = setting(256, "bilstm: width of each direction", low=1, high=8192)
     runtime: str = setting(
         "torch",
         "what computes embeddings once training is over, for the classifiers and at prediction; the model folder then "
@@ -79,11 +86,16 @@ class EncoderConfig:
 
     @property
     def on(self) -> bool:
-        return self.model != "none"
+        return self.model != "none" or self.engine == "bilstm"
+
+    @property
+    def attends(self) -> bool:
+        """Does every label look for its own tokens, so that a text has no one vector?"""
+        return self.on and self.pooling == "attention"
 
     def network(self) -> dict[str, object]:
         """What a fine-tuning depends on: the rest says how its result is used."""
-        names = ("model", "max_tokens", "pooling", "layer", "engine")
+        names = ("model", "max_tokens", "pooling", "layer", "engine", "vectors", "hidden")
         return {name: getattr(self, name) for name in names}
 
 

@@ -34,6 +34,17 @@ class Embedder:
     state: Tensors  # its weights, or its ONNX graph
     tokeniser: Tokeniser
 
+    @property
+    def attends(self) -> bool:
+        """Has each level a network of its own, whose tokens labels attend to? Its features are the tokens then, and
+        for classifiers, as a last reading, the mean state of the last network."""
+        return bool(self.about["raw"]) and self.readings[0].pooling == "attention"
+
+    @property
+    def levels(self) -> int:
+        """Levels whose labels attend, each with a network of its own."""
+        return sum(reading.pooling == "attention" for reading in self.readings) if self.attends else 0
+
     @cached_property
     def readings(self) -> list[Reading]:
         """What is read of the network, side by side."""
@@ -44,14 +55,16 @@ class Embedder:
         about = {**self.about, "readings": [reading.plain() for reading in readings], "raw": True}
         return dataclasses.replace(self, about=about, state=state)
 
-    def dense(self, embedding: NDArray[np.float16]) -> NDArray[np.float32]:
+    def dense(self, embedding: NDArray[Any]) -> NDArray[np.float32]:
         """What classifiers read: the last reading at length `scale`; before it, all as they are if levels are to read
         them (`raw`)."""
         last = self.last(embedding)
         return np.concatenate([embedding.astype(np.float32), last], axis=1) if self.about["raw"] else last
 
-    def last(self, embedding: NDArray[np.float16]) -> NDArray[np.float32]:
+    def last(self, embedding: NDArray[Any]) -> NDArray[np.float32]:
         """The last reading at length `scale`."""
+        if self.attends:
+            return unit(embedding[:, self.config.max_tokens :], self.config.scale)
         bare = embedding.shape[1] - sum(reading.map for reading in self.readings)
         layers = sum(len(reading.layers) for reading in self.readings if not reading.map)
         width = self.readings[-1].width(bare // layers if layers else 0)
@@ -60,16 +73,22 @@ class Embedder:
     def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:
         return self.tokeniser(texts, progress)
 
-    def embed(self, tokens: Tokens, threads: int, progress: Tick | None = None) -> NDArray[np.float16]:
-        """(n, d) of tokenised texts."""
+    def embed(self, tokens: Tokens, threads: int, progress: Tick | None = None) -> NDArray[Any]:
+        """(n, d) of tokenised texts, float16; where labels attend, float32 with the tokens before it, -1 for none."""
         if self.config.runtime != "torch":
             return half(self._session.embed(tokens, threads, progress))
         with needs("this model's encoder", "neural"):
             from . import encoder
-        net = self.network
+        known = self.about["config"].get("vocab_size")
+        if isinstance(known, int) and int(tokens.ids.max(initial=0)) >= known:
+            raise ModelFileError(f"the model's tokeniser gives {int(tokens.ids.max())}, but its encoder knows {known}.")
+        ids = [tokens.padded(self.config.max_tokens)] if self.attends else []
+        if self.attends and self.levels == len(self.readings):
+            return ids[0]
+        net = self.networks[-1]
         with encoder.threads(threads, net, float(tokens.offsets[-1])):
-            found = net.embed(tokens, progress=progress)
-        return half(found)
+            found = half(net.embed(tokens, progress=progress))
+        return np.concatenate([*ids, found], 1) if ids else found
 
     def exported(self) -> Embedder:
         """The same encoder as the graph that the recipe asks for, in place of its weights."""
@@ -80,12 +99,19 @@ class Embedder:
         return dataclasses.replace(self, state={"graph": np.frombuffer(graph, np.uint8)})
 
     @cached_property
-    def network(self) -> Any:
-        """In torch."""
+    def networks(self) -> list[Any]:
+        """In torch: the one network, or one for each level where labels attend."""
         from . import encoder
 
         try:
-            return encoder.rebuild(self.about, self.state)
+            if not self.attends:
+                return [encoder.rebuild(self.about, self.state)]
+            states = [
+                {name.partition(".")[2]: a for name, a in self.state.items() if name.startswith(f"{t}.")}
+                for t in range(self.levels)
+            ]
+            readings = self.about["readings"][: self.levels]
+            return [encoder.rebuild({**self.about, "readings": [r]}, s) for r, s in zip(readings, states, strict=True)]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ModelFileError(f"the model's encoder cannot be built from its config: {error}") from error
 
@@ -116,8 +142,12 @@ class Embedder:
         for plain in about["readings"]:
             Reading.of(plain)
         flags = isinstance(about["pooler"], bool) and isinstance(about["raw"], bool)
-        if about["engine"] not in {"lean", "transformers"} or not flags:
+        if about["engine"] not in {"lean", "transformers", "bilstm"} or not flags:
             raise ModelFileError("the manifest's 'encoder' names an engine that this release does not know.")
+        if about["engine"] == "bilstm" and not all(
+            a.dtype == np.float32 and np.isfinite(a).all() for a in parts["encoder"].values()
+        ):
+            raise ModelFileError("the model's encoder must hold finite numbers, all float32.")
         graph = parts["encoder"].get("graph")
         if config.runtime != "torch" and (graph is None or graph.dtype != np.uint8 or len(parts["encoder"]) != 1):
             raise ModelFileError("the model's encoder must be an ONNX graph and nothing else.")
@@ -133,7 +163,7 @@ def half(embedding: NDArray[np.float32]) -> NDArray[np.float16]:
     return np.clip(embedding, -most, most).astype(np.float16)
 
 
-def unit(embedding: NDArray[np.float16], scale: float = 1.0) -> NDArray[np.float32]:
+def unit(embedding: NDArray[Any], scale: float = 1.0) -> NDArray[np.float32]:
     """Rows of length `scale`; a row of zeros stays."""
     rows = embedding.astype(np.float32)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,7 +1,8 @@
 """Encoders: packed tokens in, one vector for each document and each reading out.
 
 A reading says which layers and how: the mean over a document's tokens, its first token, or the pretrained pooler on
-top of that. Two engines give the same numbers: our own BERT without padding (lean.py) and the models of transformers.
+top of that; where labels attend, it is all tokens (attention.py). Two engines give the same numbers: our own BERT
+without padding (lean.py) and the models of transformers. The third is a BiLSTM (bilstm.py).
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from torch import Tensor, nn
 
 from ..errors import ConfigError, ModelFileError, needs
 from ..progress import Tick
-from . import lean
+from . import bilstm, lean
+from .attention import LabelAttention
+from .bilstm import BiLstm
 from .config import WIDTHS, EncoderConfig, Reading
+from .head import Rows
 from .lean import Packed
 from .pretrained import Source
 from .tokens import Tokens, by_length
+from .words import Words
 
 ATTENTION_DROPOUTS = ("attention.self", "attention.dropout")  # names of modules that drop attention weights
 LAST_TOKEN = {"xlnet"}  # their summary token ends the text
@@ -43,7 +48,7 @@ class Encoder(nn.Module):
         self.engine = engine
         self.has_pooler = pooler
         self.readings: tuple[Reading, ...] = ()
-        self.maps = nn.ModuleDict()  # of projected readings, by number
+        self.maps = nn.ModuleDict()  # of projected readings, by number, and the MLPs of those that labels attend to
 
     def read(self, readings: Sequence[Reading], seed: int = 0) -> Encoder:
         """Say what is read; ConfigError if there is no such layer. Maps start at Glorot's weights."""
@@ -52,10 +57,14 @@ class Encoder(nn.Module):
                 raise ConfigError(
                     f"layer {max(reading.layers)} is to be read, but the encoder has {self.depth} layers."
                 )
+            if self.engine == "bilstm" and 0 in reading.layers:
+                raise ConfigError("encoder.layer is 0, but of a BiLSTM only its states are read; leave it at -1.")
         self.readings = tuple(readings)
         generator = torch.Generator().manual_seed(seed)
         for i, reading in enumerate(readings):
-            if reading.map:
+            if reading.pooling == "attention":
+                self.maps[str(i)] = LabelAttention(reading.width(self.width), generator)
+            elif reading.map:
                 made = nn.Linear(self.width * len(reading.layers), reading.map)
                 nn.init.xavier_uniform_(made.weight, generator=generator)
                 nn.init.zeros_(made.bias)
@@ -82,18 +91,25 @@ class Encoder(nn.Module):
         return sum(p.numel() for p in self.net.parameters() if p.ndim == 2 and id(p) not in tables)
 
     def forward(self, batch: Packed) -> list[Tensor]:
-        """(n, width) for each reading."""
+        """(n, width) for each reading; (T, width), its tokens, where labels attend."""
         hidden = self._hidden(batch, {layer for reading in self.readings for layer in reading.layers})
         found = []
         for i, reading in enumerate(self.readings):
             vector = torch.cat([self._pool(hidden[t], batch, reading.pooling) for t in reading.layers], 1)
-            if reading.map:
+            if reading.map and reading.pooling != "attention":
                 vector = self.maps[str(i)](lean.drop(vector, MAP_DROPOUT, self.training))
             found.append(vector)
         return found
 
+    def logits(self, number: int, vector: Tensor, batch: Packed, rows: Rows, mask: Tensor) -> Tensor:
+        """(n, U) of a head's rows by what one reading gave."""
+        if self.readings[number].pooling != "attention":
+            return rows(vector)
+        found: Tensor = self.maps[str(number)](vector, batch, rows.table, mask)
+        return found
+
     def _hidden(self, batch: Packed, wanted: set[int]) -> dict[int, Tensor]:
-        if isinstance(self.net, lean.LeanBert):
+        if isinstance(self.net, lean.LeanBert | BiLstm):
             return self.net(batch, wanted)  # type: ignore[no-any-return]
         n, longest = len(batch.lengths), int(batch.lengths.max())
         cells = batch.row * longest + batch.places
@@ -104,6 +120,8 @@ class Encoder(nn.Module):
         return {t: out.hidden_states[t].reshape(n * longest, -1)[cells] for t in wanted}
 
     def _pool(self, hidden: Tensor, batch: Packed, pooling: str) -> Tensor:
+        if pooling == "attention":
+            return hidden
         if pooling == "mean":
             return batch.mean(hidden)
         at = batch.lengths.cumsum(0) - 1 if self.config["model_type"] in LAST_TOKEN else batch.firsts
@@ -116,6 +134,9 @@ class Encoder(nn.Module):
 
     def drop(self, hidden: float, attention: float) -> None:
         """Set the shares that training drops."""
+        if isinstance(self.net, BiLstm):
+            self.net.dropout = hidden
+            return
         if isinstance(self.net, lean.LeanBert):
             self.net.dropout, self.net.attention_dropout = hidden, attention
             return
@@ -150,16 +171,34 @@ class Encoder(nn.Module):
     def embed(
         self, tokens: Tokens, budget: int = INFERENCE_TOKENS, progress: Tick | None = None
     ) -> NDArray[np.float32]:
-        """(documents, all readings side by side), in the order of the documents; batches hold texts of one length."""
+        """(documents, all readings side by side), in the order of the documents; batches hold texts of one length.
+
+        Where labels attend, it is the mean of the tokens.
+        """
         out = np.zeros((len(tokens), sum(self.widths)), np.float32)
         device, done = next(self.parameters()).device, 0
         self.eval()
         with torch.inference_mode():
             for rows in by_length(tokens, budget):
-                out[rows] = torch.cat(self(packed(tokens, rows, device)), 1).cpu().numpy()
+                batch = packed(tokens, rows, device)
+                read = zip(self(batch), self.readings, strict=True)
+                found = [batch.mean(v) if reading.pooling == "attention" else v for v, reading in read]
+                out[rows] = torch.cat(found, 1).cpu().numpy()
                 done += len(rows)
                 if progress is not None:
                     progress(done, len(tokens))
+        return out
+
+    def attended(self, tokens: Tokens, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """(documents, U) logits of rows (U, d + 1) that attend to the documents' tokens, where the mask says so."""
+        out, device = np.zeros(mask.shape, np.float32), next(self.parameters()).device
+        rows = Rows(torch.zeros(0), torch.from_numpy(table).to(device))
+        self.eval()
+        with torch.inference_mode():
+            for part in by_length(tokens, INFERENCE_TOKENS):
+                batch = packed(tokens, part, device)
+                chosen = torch.from_numpy(mask[part]).to(device)
+                out[part] = self.logits(0, self(batch)[0], batch, rows, chosen).cpu().numpy()
         return out
 
 
@@ -182,8 +221,10 @@ def check_device(name: str) -> None:
         raise ConfigError(f"device {name!r} is not there; take cpu, or install torch for it.")
 
 
-def load(source: Source, config: EncoderConfig) -> Encoder:
-    """A pretrained encoder, ready to be read or trained."""
+def load(source: Source | Words, config: EncoderConfig, seed: int = 0) -> Encoder:
+    """A pretrained encoder, ready to be read or trained; of a BiLSTM all but the word vectors comes from the seed."""
+    if isinstance(source, Words):
+        return _reading(Encoder(*bilstm.made(source.table, config.hidden, seed), "bilstm", False), config, seed)
     engine = _engine(source.config, config.engine)
     longest = _longest(source.config)
     if longest is not None and longest < config.max_tokens:
@@ -198,9 +239,9 @@ def load(source: Source, config: EncoderConfig) -> Encoder:
             net, pooler = lean.from_checkpoint(source.config, weights)
         except Exception as error:  # of safetensors, torch, or a name that is missing
             raise ConfigError(f"the encoder {source.folder} is not the BERT its config says: {error}") from error
-        return _reading(Encoder(net, lean.as_bert(source.config), engine, pooler), config)
+        return _reading(Encoder(net, lean.as_bert(source.config), engine, pooler), config, seed)
     model, pooler = _foreign(source)
-    return _reading(Encoder(model, model.config.to_dict(), engine, pooler), config)
+    return _reading(Encoder(model, model.config.to_dict(), engine, pooler), config, seed)
 
 
 def _foreign(source: Source) -> tuple[Any, bool]:
@@ -236,12 +277,12 @@ def _foreign(source: Source) -> tuple[Any, bool]:
     return model, not missing and _pooler(model)
 
 
-def _reading(encoder: Encoder, config: EncoderConfig) -> Encoder:
+def _reading(encoder: Encoder, config: EncoderConfig, seed: int = 0) -> Encoder:
     """One layer, one way, as the recipe says."""
     layer = encoder.depth if config.layer < 0 else config.layer
     if layer > encoder.depth:
         raise ConfigError(f"encoder.layer is {config.layer}, but this encoder has {encoder.depth} layers.")
-    return encoder.read([Reading((layer,), config.pooling)])
+    return encoder.read([Reading((layer,), config.pooling)], seed)
 
 
 def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Encoder:
@@ -253,6 +294,9 @@ def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Enco
         with torch.device("meta"):
             net: nn.Module = lean.LeanBert(config)
         net.to_empty(device="cpu")
+    elif about["engine"] == "bilstm":
+        bilstm.check(config, state.get("words.weight"))
+        net = BiLstm(config)
     else:
         with needs("this model's encoder", "neural"):
             from transformers import AutoConfig, AutoModel

@@ -64,7 +64,7 @@ class Packed:
     def mean(self, hidden: Tensor) -> Tensor:
         """(n, d) means over the tokens of each document."""
         total = hidden.new_zeros(len(self.lengths), hidden.shape[1]).index_add_(0, self.row, hidden)
-        return total / self.lengths[:, None]
+        return total / self.lengths[:, None].clamp(min=1)
 
 
 def _groups(lengths: Tensor, places: Tensor) -> Iterator[Group]:

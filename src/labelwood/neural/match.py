@@ -6,6 +6,7 @@ By a linear model on words and embedding (concat, Algorithm 1's), by the fine-tu
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ def by_linear(level: Level, x: Features, m: Csr, costs: Csr, *, seed: int, progr
 
 def by_head(level: Level, weights: Weights, embedding: NDArray[np.floating]) -> Found:
     """The head's own ranking; a score is the logarithm of the probabilities down the path."""
-    return ranked(level, weights, embedding, path=True)
+    return ranked(level, Scorer.linear(weights, embedding), path=True)
 
 
 def averaged(a: Found, b: Found, level: Level) -> Found:
@@ -71,25 +72,42 @@ def averaged(a: Found, b: Found, level: Level) -> Found:
     return nodes, np.log(np.maximum(scores, 1e-30))
 
 
-def ranked(level: Level, weights: Weights, embedding: NDArray[np.floating], *, path: bool = False) -> Found:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scorer:
+    """Who scores the candidates of n documents: (rows of a block, nodes (U,), mask (block, U)) → logits (block, U)."""
+
+    n: int
+    logits: Callable[[slice, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float32]]
+    block: int = BLOCK
+
+    @staticmethod
+    def linear(weights: Weights, embedding: NDArray[np.floating]) -> Scorer:
+        """A head on embeddings (n, d)."""
+        weight, bias = weights
+        return Scorer(
+            len(embedding),
+            lambda rows, nodes, _: np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes],
+        )
+
+
+def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick | None = None) -> Found:
     """The best nodes (n, keep) by a head, among the children of what was predicted before; -1 for none.
 
     Their scores are logits or, with `path`, log sigmoids added to the scores of their parents.
     """
     from .head import Candidates
 
-    (weight, bias), n, keep = weights, len(embedding), level.keep
+    n, keep, block = scorer.n, level.keep, scorer.block
     ids, best = np.full((n, keep), -1, np.int32), np.zeros((n, keep), np.float32)
-    for start in range(0, n, BLOCK):
-        rows = slice(start, min(n, start + BLOCK))
-        e = np.asarray(embedding[rows], np.float32)
-        nodes: NDArray[np.int64] = np.arange(len(bias))
-        mask: NDArray[np.bool_] = np.ones((1, 1), np.bool_)
+    for start in range(0, n, block):
+        rows = slice(start, min(n, start + block))
+        nodes: NDArray[np.int64] = np.arange(level.tree.size(level.number))
+        mask: NDArray[np.bool_] = np.ones((rows.stop - start, len(nodes)), np.bool_)
         if level.above is not None:
             m = from_ids(level.above.nodes[rows], level.tree.size(level.number - 1))
             found = Candidates.below(m, level.tree.child_ptrs[level.number])
             nodes, mask = found.nodes, found.mask
-        score = e @ weight[nodes].T + bias[nodes]
+        score = scorer.logits(rows, nodes, mask)
         if path:
             score = -np.logaddexp(0, -score) + _parents(level, rows, nodes)
         score = np.where(mask, score, -np.inf)
@@ -98,6 +116,8 @@ def ranked(level: Level, weights: Weights, embedding: NDArray[np.floating], *, p
         width = order.shape[1]
         ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
         best[rows, :width] = np.where(np.isfinite(value), value, 0)
+        if progress is not None:
+            progress(rows.stop, n)
     return ids, best
 
 

@@ -22,7 +22,7 @@ from ..problem import prepare
 from ..recipes import from_plain
 from ..tree import level_sizes
 from ..workspace import begun
-from . import pretrained
+from . import words
 from .tokens import Tokeniser
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def tuned_levels(labels: int, recipe: Recipe) -> tuple[int, ...]:
     if config.order == "joint":
         return (labels,)  # one training
     sizes = (labels,) if recipe.coarse.kind == "flat" else level_sizes(labels, recipe.coarse)
-    fitting = [size for size in sizes if 1 < size <= config.max_clusters]
+    fitting = [size for size in sizes if 1 < size <= config.max_clusters or recipe.encoder.attends]
     return tuple(fitting[: config.levels])
 
 
@@ -68,7 +68,7 @@ def measure(data: Dataset, recipe: Recipe, run: Run) -> Pace:
     if data.texts is None:
         raise ConfigError(f"{recipe.method} reads text, but the data holds features; give texts.")
     encoders.check_device(run.device)
-    config, source = recipe.finetune, pretrained.find(recipe.encoder.model)
+    config, source = recipe.finetune, words.find(recipe.encoder, data.texts, recipe.seed)
     rows = np.unique(np.linspace(0, len(data) - 1, SAMPLE).astype(np.int64))
     tokens = Tokeniser(source.tokeniser(), recipe.encoder.max_tokens)([data.texts[int(i)] for i in rows])
     network = encoders.load(source, recipe.encoder)

@@ -26,6 +26,7 @@ from ..tree import up
 from . import match
 from .embedder import half, unit
 from .match import Matched
+from .tokens import Tokens
 from .tuning import Tensors, Tuned, Tuning
 
 if TYPE_CHECKING:
@@ -39,13 +40,18 @@ class Recursion(Tuning):
 
     def train(self) -> Tuned | None:
         """All levels; None if no level can be fine-tuned."""
-        tuned: Tuned | None = None
+        found = self.chain()
+        return found[-1] if found else None
+
+    def chain(self) -> list[Tuned]:
+        """All levels, each from the one above."""
+        found: list[Tuned] = []
         matched: Matched | None = None
         for t in range(self.levels):
-            tuned = self._tune(t, tuned, matched)
+            found.append(self._tune(t, found[-1] if found else None, matched))
             if t + 1 < self.levels:
-                matched = self._match(t, tuned, matched)
-        return tuned
+                matched = self._match(t, found[-1], matched)
+        return found
 
     # --- one level --------------------------------------------------------------------------------
 
@@ -181,10 +187,13 @@ class Recursion(Tuning):
 
     def _quality(self, network: Encoder, head: Head, t: int, held: NDArray[np.int64], matched: Matched | None) -> float:
         """Mean of P@1 … P@k of the level on held-back documents, nothing forced into their shortlists."""
-        embedding = network.embed(self.tokens.take(held))
         k = min(self.config.check_k, head.nodes)
         level = match.Level(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
-        ids, _ = match.ranked(level, head.weights, embedding)
+        ids, _ = match.ranked(level, self.scorer(network, head.weights, self.tokens.take(held)))
         truth = up(binary(self.y.take(held)), self.tree, t)
         found = hits(ids.astype(np.int64), truth)
         return float((np.cumsum(found, axis=1) / np.arange(1, k + 1)).mean())
+
+    def scorer(self, network: Encoder, weights: match.Weights, tokens: Tokens) -> match.Scorer:
+        """The network's own scores of some documents."""
+        return match.Scorer.linear(weights, network.embed(tokens))

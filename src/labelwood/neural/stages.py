@@ -17,10 +17,12 @@ from ..errors import ConfigError, DataError, needs
 from ..sparse import Csr, Features, stacked
 from ..tree import Tree
 from . import pretrained
+from . import words as sources
 from .cascade import Cascade, Network
 from .embedder import Embedder, unit
 from .onnx import check_exportable
 from .recursive import Recursion
+from .stepwise import Stepwise
 from .tokens import Tokeniser, Tokens
 from .tuning import Tuned, Tuning
 
@@ -44,7 +46,7 @@ class Encoded:
     key: str
     embedder: Embedder
     network: Network | None = None  # levels of the encoder's own, where it was trained with all of them at once
-    raw: NDArray[np.float16] | None = None  # what those levels read
+    raw: NDArray[Any] | None = None  # what those levels read
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,15 +89,19 @@ class Encoding:
     def run_stages(self) -> Encoded:
         embedder, tokens, key = self.start()
         config, network, tuned = self.recipe.finetune, None, None
-        if config.on and config.order == "joint":
-            network = self.tuning(Cascade, embedder, tokens, key).train()
+        if self.recipe.joint:
+            kind: type[Stepwise | Cascade] = Stepwise if self.recipe.encoder.attends else Cascade
+            network = self.tuning(kind, embedder, tokens, key).train()
             tuned, embedder = network.tuned, embedder.of_levels(network.readings, network.tuned.weights)
         elif config.on:
             tuned = self.recursive(embedder, tokens, key)
             embedder = embedder if tuned is None else dataclasses.replace(embedder, state=tuned.weights)
         key = key if tuned is None else tuned.key
-        if tuned is not None and self.recipe.encoder.runtime == "torch":
+        if tuned is not None and self.recipe.encoder.runtime == "torch" and not embedder.attends:
             embedding = tuned.embedding[: len(self.texts)]
+        elif embedder.attends and self.recipe.ranker == "none":  # nobody learns from it, one row tells its columns
+            embedding = embedder.embed(tokens.first(1), self.run.workers)
+            return Encoded(Features(None, embedder.last(embedding)), key, embedder, network, embedding)
         else:
             embedding, embedder, key = self.embedding(embedder, tokens, key)
         words = self.words.sparse if self.words is not None and self.recipe.encoder.features == "both" else None
@@ -108,10 +114,10 @@ class Encoding:
             from . import encoder as encoders
         encoders.check_device(self.run.device)
         config, progress = self.recipe.encoder, self.run.progress
-        source = pretrained.find(config.model)
-        tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
         with progress.stage("loading the encoder"):
-            network = encoders.load(source, config)
+            source = sources.find(config, self.texts, self.recipe.seed)
+            tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
+            network = encoders.load(source, config, self.recipe.seed)
             embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
         if config.runtime != "torch":
             check_exportable(embedder.about)
@@ -129,7 +135,7 @@ class Encoding:
         words = embedder.about["config"].get("vocab_size")
         if isinstance(words, int) and int(tokens.ids.max(initial=0)) >= words:
             raise ConfigError(
-                f"the tokenizer of {source.folder} gives the token {int(tokens.ids.max())}, but its network knows only "
+                f"the tokenizer of {config.model} gives the token {int(tokens.ids.max())}, but its network knows only "
                 f"{words}; the two do not belong together."
             )
         if int(tokens.lengths.max(initial=0)) <= tokens.frame:
@@ -157,7 +163,7 @@ class Encoding:
         given = 0 if held is None else len(held.texts)
         return kind(self.recipe, self.run, self.space, embedder, tokens, words, y, tree, keys, given)
 
-    def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[np.float16], Embedder, str]:
+    def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[Any], Embedder, str]:
         """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
         graph = self.recipe.encoder.runtime != "torch"
 

@@ -60,6 +60,18 @@ class Tokens:
         where = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Tokens(self.ids[where], offsets, self.frame)
 
+    def padded(self, width: int) -> NDArray[np.float32]:
+        """(documents, width) ids as numbers, exact below 2^24; -1 for none."""
+        found = np.full((len(self), width), -1, np.float32)
+        found[np.arange(width) < self.lengths[:, None]] = self.ids
+        return found
+
+    @staticmethod
+    def of_padded(rows: NDArray[np.float32]) -> Tokens:
+        """The inverse of `padded`."""
+        there = rows >= 0
+        return Tokens(rows[there].astype(np.int32), pointers(there.sum(1)))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tokeniser:

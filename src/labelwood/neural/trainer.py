@@ -1,7 +1,7 @@
 """The one neural training loop: steps over batches of documents, measured now and then, to be continued at any moment.
 
 What is trained is given as tasks, one for each level that is trained together: a head, what it reads of the encoder,
-its targets and its candidates. XR-Transformer trains one task after another, CascadeXML all at once.
+its targets and its candidates. XR-Transformer and AttentionXML train one task after another, CascadeXML all at once.
 
 Randomness is a function of (seed, stage, step): the order of the documents is drawn per epoch, dropout is seeded at
 each step, and nothing of a generator is ever saved. A run that is killed and continued ends in the same bytes, on a CPU
@@ -43,7 +43,7 @@ class Task:
     loss: str
     alpha: float  # weight of negatives
     head_lr: float
-    dropout: float = 0.0  # share of the vector's values dropped before the head
+    dropout: float = 0.0  # share of the values that it reads dropped before the head
     weight: float = 1.0  # of its loss among those of all tasks
     opens: Opens | None = None  # below what the task before finds best, as it scores now
 
@@ -268,7 +268,8 @@ class Trainer:
         """Gradients of some documents. Returns their share of the mean loss, and how many candidates they had."""
         mixed = self.schedule.mixed and self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
-            vectors = self.encoder(packed(self.tokens, rows, self.device))
+            batch = packed(self.tokens, rows, self.device)
+            vectors = self.encoder(batch)
         loss, width = torch.zeros((), device=self.device), 0.0
         scored: Scored | None = None
         for t, task in enumerate(self.tasks):
@@ -282,8 +283,8 @@ class Trainer:
             true, value = found.targets(y)
             weight = np.where(true, value, np.float32(task.alpha))
             dropped = torch.nn.functional.dropout(vectors[task.reading].float(), task.dropout, training=True)
-            scored = Scored(found, true, head(dropped))
             arrays = tuple(torch.from_numpy(a).to(self.device) for a in (found.mask, true, weight))
+            scored = Scored(found, true, self.encoder.logits(task.reading, dropped, batch, head, arrays[0]))
             loss = loss + task.weight * batch_loss(task.loss, scored.logits, arrays) / of  # type: ignore[arg-type]
             width += float(found.mask.sum())
         loss.backward()  # type: ignore[no-untyped-call]
