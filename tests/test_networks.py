@@ -9,11 +9,12 @@ import pytest
 
 import labelwood as lw
 from labelwood.data import from_lists
+from labelwood.neural.blend import Blend, opened
 from labelwood.neural.config import Reading
 from labelwood.recipes import resolve
 from labelwood.run import Run
 from labelwood.train import identity_of, train
-from labelwood.tree import level_sizes
+from labelwood.tree import Tree, level_sizes
 from small import LISTS, TEXTS
 
 QUICK = {"finetune.epochs": 1}
@@ -96,3 +97,77 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(lw.ConfigError, match="for the tree of a network"):
         lw.train(TEXTS, LISTS, settings={"labels.kind": "text-neural"})
     assert np.isfinite(fit(X).predict_arrays(TEXTS[:2])[1]).all()
+
+
+def test_no_more_than_a_quarter_of_the_clusters_is_opened():
+    """b ≤ K / 4, at prediction and among the negatives; of few clusters four."""
+    tree = Tree((np.array([0, 64]), np.arange(65) * 2), np.arange(128, dtype=np.int32))
+    assert [opened(tree, wanted) for wanted in (10, 16, 40)] == [10, 16, 16]
+    few = Tree((np.array([0, 8]), np.arange(9) * 2), np.arange(16, dtype=np.int32))
+    assert [opened(few, wanted) for wanted in (3, 10)] == [3, 4]
+    (member,) = fit(X, {"search.beam": 10}).members
+    assert member.searching.beam == (4, 1)
+
+
+def test_classifiers_may_read_words_alone():
+    (member,) = fit(X, {"encoder.features": "words", "search.beam": 4}).members
+    assert member.levels[-1].sparse_cols > 0
+    assert member.levels[-1].dense_cols == 0
+    assert member.levels[0].dense_cols == 32
+    with pytest.raises(lw.ConfigError, match="is for classifiers below"):
+        fit("xr-transformer", {"encoder.features": "words"})
+
+
+def test_weights_by_propensity_are_part_of_what_a_shared_stage_is(tmp_path):
+    """The classifiers below a network are made again where their weights change, and only there."""
+    scores = []
+    for a in (0.55, 2.0):
+        settings = {"linear.weighting": "pw", "tail.a": a, "tail.b": 0.1, "search.beam": 4}
+        scores.append(fit(X, settings, work=tmp_path / "w", shared=True).predict_arrays(TEXTS)[1])
+    assert not np.array_equal(*scores)
+
+
+@pytest.mark.parametrize("kind", ["pifa-neural", "text-neural"])
+def test_a_ranker_on_a_tree_of_its_own_clusters_by_words(kind):
+    model = fit("cascadexml", {"labels.kind": kind, "ranker": "tree"})
+    assert len(model.members) == 2
+
+
+def test_the_share_is_chosen_on_the_users_own_documents(monkeypatch):
+    """And by classifiers that never met the documents it is chosen on: neither as positives nor as negatives."""
+    data = from_lists(TEXTS, LISTS)
+    seen = []
+    inner = Blend.share
+    monkeypatch.setattr(Blend, "share", lambda self, network: seen.append(self) or inner(self, network))
+    recipe = resolve("cascadexml", settings=QUICK)
+    train(data, recipe, Run(1), valid=from_lists(TEXTS[:7], LISTS[:7]))
+    x, truth = seen[0].encoded.held
+    assert x.rows == truth.rows == 7
+    assert x.sparse_cols > 0
+    rows = []
+    ranker = seen[0].ranker
+    for held in (None, seen[0].encoded.held):
+        blend = dataclasses.replace(
+            seen[0],
+            encoded=dataclasses.replace(seen[0].encoded, held=held),
+            network=dataclasses.replace(seen[0].network, held=np.array([3, 5])),
+            ranker=lambda some: rows.append(some) or ranker(some),
+        )
+        blend.members()
+    assert rows[0].tolist() == [i for i in range(len(TEXTS)) if i not in {3, 5}]
+    assert rows[1:] == [None, None, None]
+
+
+def test_the_first_network_is_that_of_the_pifa_run_with_the_same_encoder(tmp_path):
+    """Four members over two encoders train four networks."""
+    import tiny
+
+    other = str(tiny.write(tmp_path / "other", seed=1))
+    told = []
+    settings = {
+        "finetune.steps": 1, "search.beam": 4, "ensemble.runs": 4,
+        "ensemble.encoders": ("minilm", other, "minilm", other),
+        "ensemble.labels": ("pifa", "pifa", "pifa-neural", "pifa-neural"),
+    }  # fmt: skip
+    fit(X, settings, tell=told.append, work=tmp_path / "w")
+    assert len(told) == 4

@@ -206,9 +206,7 @@ class Stages:
                 "features": x_key,
                 "tree": grown.key,
                 "level": t,
-                "linear": to_dict(recipe.linear),
-                "propensity": [recipe.tail.propensity, recipe.tail.a, recipe.tail.b],
-                "shortlist": to_dict(recipe.shortlist),
+                **self.classifiers(),
                 "search": to_dict(recipe.search),
                 "seed": recipe.seed,
             }
@@ -218,6 +216,15 @@ class Stages:
             levels.append(Level(made, stage.key))
             _core.give_back_memory()
         return levels
+
+    def classifiers(self) -> dict[str, Any]:
+        """What a level of classifiers depends on, beside its documents."""
+        tail = self.recipe.tail
+        return {
+            "linear": to_dict(self.recipe.linear),
+            "propensity": [tail.propensity, tail.a, tail.b],
+            "shortlist": to_dict(self.recipe.shortlist),
+        }
 
     def level(self, x: Features, grown: Grown, above: Levels, m: Csr | None = None) -> dict[str, NDArray[Any]]:
         """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""

@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from . import _core, limits
 from .config import to_dict
 from .data import Dataset
-from .digests import digest_plain
+from .digests import digest_arrays, digest_plain
 from .ensemble import Ensemble
 from .errors import ConfigError, DataError
 from .features import Tfidf
@@ -129,6 +132,11 @@ def _check_ranker(recipe: Recipe) -> None:
             f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
             f"then, but is {recipe.ranker!r}."
         )
+    if recipe.encoder.features == "words" and recipe.ranker != "network":
+        raise ConfigError(
+            "encoder.features = 'words' is for classifiers below a network's clusters (ranker = 'network'), but ranker "
+            f"is {recipe.ranker!r}; to do without the encoder, set encoder.model = none."
+        )
     if recipe.joint and recipe.ensemble.trees > 1:
         raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
 
@@ -218,19 +226,20 @@ class _Trainer(Stages):
             )
         reads = tfidf if encoded.x.sparse is not None and self.recipe.ranker != "none" else None
 
-        def ranker(y: Csr, name: str) -> tuple[Tree, Levels]:
+        def ranker(rows: NDArray[np.int64] | None = None) -> tuple[Tree, Levels]:
+            x, y, key = encoded.x, self.problem.y, encoded.key
+            if rows is not None:
+                x, y, key = x.take(rows), y.take(rows), digest_plain([key, digest_arrays(rows)])
             of = dataclasses.replace(self, problem=dataclasses.replace(self.problem, y=y))
-            x_key = digest_plain([encoded.key, name])
             if self.recipe.ranker == "tree":
-                grown = self.trees(encoded.x, encoded.key, tfidf, self.recipe.tree)[0]
-                found = [level.level for level in of.levels(encoded.x, x_key, grown, [])]
+                grown = self._by_words().trees(encoded.x, encoded.key, tfidf, self.recipe.tree)[0]
+                found = [level.level for level in of.levels(x, key, grown, [])]
             else:
                 grown = Grown(0, "tree", network.tree, network.tuned.key)
-                m = shortlist(encoded, network, binary(y), self.recipe.shortlist, self.run.workers)
-                make = partial(of.level, encoded.x, grown, above, m)
-                settings = {"linear": to_dict(self.recipe.linear), "shortlist": to_dict(self.recipe.shortlist)}
-                stage = self.space.stage("ranker", {"features": x_key, **settings}, make)
-                ptr, x = network.tree.child_ptrs[-1], encoded.x
+                m = shortlist(encoded, binary(y), self.recipe.shortlist, self.run.workers, rows=rows)
+                make = partial(of.level, x, grown, above, m)
+                stage = self.space.stage("ranker", {"features": key, **self.classifiers()}, make)
+                ptr = network.tree.child_ptrs[-1]
                 found = [LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols)]
             found = [dataclasses.replace(level, dense_begin=raw.shape[1]) for level in found]
             return grown.tree, found if self.recipe.ranker == "tree" else [*above, *found]
@@ -270,18 +279,26 @@ class _Trainer(Stages):
         kind, config, name = self.recipe.labels.kind, self.recipe.coarse, "coarse tree"
         if not self.recipe.joint or kind not in NEURAL_KINDS:
             return self.trees(words, key, tfidf, config, name=name)[0]
-        pifa = dataclasses.replace(self.recipe, labels=dataclasses.replace(self.recipe.labels, kind="pifa"))
+        own = self._by_words()
+        pifa = own.recipe
         if kind == "pifa-neural":  # by the run that has `pifa` and this encoder, whichever run this is
             first = dataclasses.replace(
                 self, recipe=dataclasses.replace(pifa, seed=self._first_seed(self.whole or pifa))
             )
             found = first.encoded(tfidf, words, key)
-            own = dataclasses.replace(self, recipe=pifa)
             return own.trees(Features(None, found.x.dense), found.key, None, config, name=name)[0]
         texts = [self.data.label_texts[i] if self.data.label_texts else "" for i in self.problem.seen]
         given = [text or self.problem.names[i] for i, text in zip(self.problem.seen, texts, strict=True)]
         dense, z_key = embed_texts(self.recipe, self.run, self.space, given)
-        return dataclasses.replace(self, recipe=pifa).tree(lambda: Features(None, dense), z_key, config, 0, name)
+        return own.tree(lambda: Features(None, dense), z_key, config, 0, name)
+
+    def _by_words(self) -> _Trainer:
+        """The same, with labels clustered by their documents where the recipe leaves that to a network."""
+        labels = self.recipe.labels
+        kind = "pifa" if labels.kind in NEURAL_KINDS else labels.kind
+        return dataclasses.replace(
+            self, recipe=dataclasses.replace(self.recipe, labels=dataclasses.replace(labels, kind=kind))
+        )
 
     def _first_seed(self, whole: Recipe) -> int:
         """Of the first run of an ensemble whose labels are clustered by `pifa` and that has this run's encoder."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..averages import Ranking, merge
-from ..config import at
+from ..config import PerLevel, at
 from ..search import Search, search
 from ..shortlist import ShortlistConfig, chosen, from_ids
 from ..sparse import Csr, Features
@@ -43,35 +43,38 @@ class Blend:
     y: Csr  # (n, L)
     encoded: Encoded
     network: Network
-    ranker: Callable[[Csr, str], Classifiers]  # classifiers trained on some labels, whose name is part of their key
+    ranker: Callable[[NDArray[np.int64] | None], Classifiers]  # trained on some documents; None: on all
     model: Callable[[Features, Tree, Levels], Model]
 
     def members(self) -> tuple[list[Model], tuple[float, ...]]:
         if self.recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
-            return [self._member(*self.ranker(self.y, "all"))], (1.0,)
+            return [self._member(*self.ranker(None))], (1.0,)
         network = self._member(self.network.tree, self.network.levels, own=True)
         if self.recipe.ranker == "none":
             return [network], (1.0,)
         share = self.share(network)
-        ranker = self._member(*self.ranker(self.y, "all"))
+        ranker = self._member(*self.ranker(None))
         return [network, ranker], (share, 1 - share)
 
     def share(self, network: Model) -> float:
         """The network's weight: the recipe's, or the best on held-back documents by a ranker that did without them."""
-        given, held = self.recipe.finetune.share, self.network.held
-        held = held[held < self.y.rows]
-        if given is not None or not len(held):
-            return 0.5 if given is None else given
-        out = np.zeros(self.y.rows, np.bool_)
-        out[held] = True
-        ranker = self._member(*self.ranker(self.y.keep(~out[self.y.row_of()]), "without held-back documents"))
-        x, k = self.features(held), min(self.recipe.finetune.check_k, len(network.labels))
+        given, held = self.recipe.finetune.share, self.encoded.held
+        if given is not None:
+            return given
+        if held is not None:  # the user's own
+            (x, truth), ranker = held, self._member(*self.ranker(None))
+        else:
+            rows = self.network.held
+            if not len(rows):
+                return 0.5
+            x, truth = self.features(rows), self.y.take(rows)
+            ranker = self._member(*self.ranker(np.setdiff1d(np.arange(self.y.rows), rows)))
+        k = min(self.recipe.finetune.check_k, len(network.labels))
         width, threads = min(self.recipe.ensemble.candidates, len(network.labels)), self.run.workers
         found = []
         for member in (network, ranker):
             ids, scores = member.find_below(x, width, None, threads, lambda done, total: None)
             found.append(Ranking(ids, scores, member.gives_margins))
-        truth = self.y.take(held)
 
         def quality(share: float) -> float:
             config = self.recipe.ensemble.of(2, (share, 1 - share))
@@ -98,25 +101,40 @@ class Blend:
             # clusters are found as the network finds them, labels scored by their margins
             combiner = (*(at(network.combiner, t, tree.depth, "combiner") for t in range(tree.depth - 1)), "noop")
             return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner))
+        if tree is self.network.tree:
+            config, depth = self.recipe.search, tree.depth
+            beam = (*(at(config.beam, t, depth, "search.beam") for t in range(depth - 2)), opened(tree, config.beam), 1)
+            return dataclasses.replace(made, search=dataclasses.replace(config, beam=beam))
         return made
 
 
-def shortlist(encoded: Encoded, network: Network, y: Csr, config: ShortlistConfig, threads: int) -> Csr | None:
-    """M of the classifiers below the network's clusters: those of the truth, those that it opens, or both.
+def opened(tree: Tree, wanted: PerLevel[int]) -> int:
+    """Clusters above the labels that are opened: as wanted, but no more than a quarter of them, or four."""
+    found: int = at(wanted, tree.depth - 2, tree.depth, "search.beam")
+    return min(found, max(4, tree.size(tree.depth - 2) // 4))
+
+
+def shortlist(
+    encoded: Encoded, y: Csr, config: ShortlistConfig, threads: int, *, rows: NDArray[np.int64] | None = None
+) -> Csr | None:
+    """M of the classifiers below the network's clusters, for some documents (None: all) with their labels Y: the
+    clusters of the truth, those that the network opens, or both.
 
     A network that reaches the labels opens as many as at prediction, another one `shortlist.width`.
     """
-    tree, beam, raw = network.tree, network.search.beam, encoded.raw
-    depth = tree.depth
-    assert raw is not None
+    network, raw = encoded.network, encoded.raw
+    assert network is not None and raw is not None  # noqa: PT018
+    tree, beam, depth = network.tree, network.search.beam, network.tree.depth
+    raw = raw if rows is None else raw[rows]
     if depth == 1:
         return None
     source, teacher = at(config.source, depth - 1, depth, "shortlist.source"), up(y, tree, depth - 2)
     if source == "teacher":
         return teacher
-    width = at(config.width, depth - 1, depth, "shortlist.width")
     if network.whole:
         width = at(beam, depth - 2, depth, "finetune.width")
+    else:
+        width = opened(tree, at(config.width, depth - 1, depth, "shortlist.width"))
     width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
     deep, linear = attending(above)
     if deep:

@@ -61,8 +61,10 @@ class EncoderConfig:
     )
     layer: int = setting(-1, "the layer that is read: -1 is the last, 0 the embeddings", low=-1, high=1000)
     features: str = setting(
-        "both", "what the classifiers read: words and embedding (both), or the embedding alone",
-        choices=("both", "embedding"),
+        "both",
+        "what the classifiers read: words and embedding (both), the embedding alone, or, below the clusters of a "
+        "network, the words alone",
+        choices=("both", "embedding", "words"),
     )  # fmt: skip
     scale: float = setting(1.0, "length of the embedding beside tf-idf's 1", above=0, high=1e3)
     engine: str = setting(

@@ -47,6 +47,7 @@ class Encoded:
     embedder: Embedder
     network: Network | None = None  # levels of the encoder's own, where it was trained with all of them at once
     raw: NDArray[Any] | None = None  # what those levels read
+    held: tuple[Features, Csr] | None = None  # the user's own held-out documents as members read them, and their labels
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,15 +99,21 @@ class Encoding:
             embedder = embedder if tuned is None else dataclasses.replace(embedder, state=tuned.weights)
         key = key if tuned is None else tuned.key
         if tuned is not None and self.recipe.encoder.runtime == "torch" and not embedder.attends:
-            embedding = tuned.embedding[: len(self.texts)]
+            embedding = tuned.embedding
         elif embedder.attends and self.recipe.ranker == "none":  # nobody learns from it, one row tells its columns
             embedding = embedder.embed(tokens.first(1), self.run.workers)
             return Encoded(Features(None, embedder.last(embedding)), key, embedder, network, embedding)
         else:
             embedding, embedder, key = self.embedding(embedder, tokens, key)
-        words = self.words.sparse if self.words is not None and self.recipe.encoder.features == "both" else None
+        reads, rows = self.recipe.encoder.features, len(self.texts)
+        words = self.words.sparse if self.words is not None and reads != "embedding" else None
+        held = None
+        if self.held is not None and network is not None:
+            held = Features(None if words is None else self.held.words, embedder.dense(embedding[rows:])), self.held.y
+        embedding = embedding[:rows]
+        last = None if reads == "words" else embedder.last(embedding)
         key = digest_plain(["encoded", key, to_dict(self.recipe.encoder)])
-        return Encoded(Features(words, embedder.last(embedding)), key, embedder, network, embedding)
+        return Encoded(Features(words, last), key, embedder, network, embedding, held)
 
     def start(self) -> tuple[Embedder, Tokens, str]:
         """The pretrained encoder, and the tokens of all texts."""
@@ -166,8 +173,6 @@ class Encoding:
     def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[Any], Embedder, str]:
         """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
         graph = self.recipe.encoder.runtime != "torch"
-
-        tokens = tokens.first(len(self.texts))
 
         def make() -> dict[str, NDArray[Any]]:
             made = embedder.exported() if graph else embedder
