@@ -117,7 +117,14 @@ def test_the_command_writes_json_and_figures(tmp_path, capsys):
     assert found["shortlists"][0]["clusters"] == 4
     assert found["layers"] == [[1], [2]]
     assert found["pretrained_attention"] != found["attention"]
+    assert found["pooling"] == "mean"
     assert "recall" in capsys.readouterr().out
+    fit().save(tmp_path / "n")
+    two = [str(tmp_path / name) for name in ("m", "test.jsonl")]
+    assert main(["analyse", *two, "--beside", str(tmp_path / "n"), "--out", str(tmp_path / "two")]) == 0
+    beside = json.loads((tmp_path / "two" / "beside.json").read_text(encoding="utf-8"))
+    assert (beside["method"], beside["layers"]) == ("xr-transformer", [[2]])
+    assert "PWCCA, xr-transformer (mean)" in (tmp_path / "two" / "similarity.svg").read_text(encoding="utf-8")
 
 
 def test_any_neural_recipe_can_be_analysed():

@@ -21,7 +21,7 @@ def _published(
         "tree.branch": wide, "tree.leaf": last,
         "finetune.steps": each, "finetune.warmup": tuple(round(rise / n, 4) for n in each), "finetune.batch": 256,
         "encoder.pooling": "pooler", "finetune.first_head_lr": None, "finetune.first_bias": "zero",
-        "linear.threshold": 0.001, "search.beam": beams,
+        "linear.threshold": 0.001, "search.beam": beams, "shortlist.width": beams[-2],
         "shortlist.source": ("teacher",) * (len(beams) - 1) + ("union",),
         **rest,
     }  # fmt: skip

@@ -148,9 +148,11 @@ METHODS: dict[str, Method] = {
             encoder=EncoderConfig(model="minilm"),
             finetune=FinetuneConfig(on=True),
             coarse=TreeConfig(leaf=16, branch=16),
-            shortlist=ShortlistConfig(source="union"),
+            shortlist=ShortlistConfig(
+                source="union", width=50
+            ),  # what a search opens must have been among the negatives
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),  # α = λ = 0.25, as for Wiki10
-            search=SearchConfig(readout="leaf"),
+            search=SearchConfig(readout="leaf", beam=50),
         ),
         summary="a transformer fine-tuned coarse to fine over a label tree; then xr-linear on words and its embedding",
         paper="Fast Multi-Resolution Transformer Fine-tuning for Extreme Multi-label Text Classification "

@@ -4,7 +4,8 @@ shortlists   for each level, the mean over documents of the share of their true 
              forced, and the share of labels whose whole path is kept (its Table 11)
 attention    of the first token at each layer: to itself, the mean over heads and the largest head (Fig. 2), and the
              entropy of its distribution over the tokens, in nats (Fig. 3); means over documents
-similarity   PWCCA between the first token's vectors of any two layers (Fig. 4; Morcos et al., 2018)
+similarity   PWCCA between the documents' vectors at any two layers, read as the model reads them: the first token or
+             the mean of all (Fig. 4; Morcos et al., 2018)
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Analysis:
     pretrained_attention: Attention | None
     similarity: list[list[float]]  # (layers, layers)
     pretrained_similarity: list[list[float]] | None
+    pooling: str  # how documents are read for the similarities
     remark: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -105,18 +107,20 @@ def analyse(
     x = member.features(data.texts, None, count, progress)
     truth = align_labels(data, {name: i for i, name in enumerate(member.labels)})
     kept, paths = shortlists(member, x, truth, count)
-    tokens = embedder.tokens(data.texts)
-    found = [_inside(_copy(embedder), tokens, count)]
+    tokens, pooling = embedder.tokens(data.texts), embedder.readings[-1].pooling
+    pooling = "cls" if pooling == "pooler" else pooling  # a pooler is for the last layer
+    found = [_inside(_copy(embedder), tokens, count, pooling)]
     base = _pretrained(embedder)
     if base is not None:
-        found.append(_inside(base, tokens, count))
+        found.append(_inside(base, tokens, count, pooling))
     few = "" if len(data) >= ENOUGH * found[0][1].shape[2] else (
         f"{len(data)} documents are few for vectors of {found[0][1].shape[2]}: similarities come out too high."
     )  # fmt: skip
     similar = [[[pwcca(a, b) for b in vectors] for a in vectors] for _, vectors in found]
     return Analysis(
         model.method, len(data), kept, paths, [list(reading.layers) for reading in embedder.readings], found[0][0],
-        found[1][0] if base is not None else None, similar[0], similar[1] if base is not None else None, few,
+        found[1][0] if base is not None else None, similar[0], similar[1] if base is not None else None,
+        pooling, few,
     )  # fmt: skip
 
 
@@ -187,14 +191,17 @@ def _pretrained(embedder: Embedder) -> Encoder | None:
         return None
 
 
-def _inside(encoder: Encoder, tokens: Tokens, threads: int) -> tuple[Attention, NDArray[np.float32]]:
-    """Attention of the first token, and its vectors (layers, n, d)."""
+def _inside(
+    encoder: Encoder, tokens: Tokens, threads: int, pooling: str = "cls"
+) -> tuple[Attention, NDArray[np.float32]]:
+    """Attention of the first token (XLNet's is its last), and the documents' vectors (layers, n, d)."""
     import torch
 
-    from .encoder import packed
+    from .encoder import LAST_TOKEN, packed
     from .encoder import threads as torch_threads
 
-    encoder.read([Reading((t,), "cls") for t in range(1, encoder.depth + 1)])
+    encoder.read([Reading((t,), pooling) for t in range(1, encoder.depth + 1)])
+    last = encoder.config["model_type"] in LAST_TOKEN
     vectors = np.zeros((encoder.depth, len(tokens), encoder.width), np.float32)
     sums = np.zeros((3, encoder.depth))
     encoder.eval()
@@ -203,8 +210,9 @@ def _inside(encoder: Encoder, tokens: Tokens, threads: int) -> tuple[Attention, 
             batch = packed(tokens, rows)
             for t, vector in enumerate(encoder(batch)):
                 vectors[t, rows] = vector.numpy()
-            for t, first in enumerate(_first_rows(encoder, batch)):  # (n, heads, longest)
-                own = first[:, :, 0]
+            place = batch.lengths - 1 if last else torch.zeros_like(batch.lengths)
+            for t, first in enumerate(_rows_at(encoder, batch, place)):  # (n, heads, longest)
+                own = first[torch.arange(len(place)), :, place]
                 spread = -(first * torch.log(first.clamp(min=1e-12))).sum(2).mean(1)
                 values = (own.mean(1), own.max(1).values, spread)
                 sums[:, t] += [float(value.sum()) for value in values]
@@ -212,8 +220,8 @@ def _inside(encoder: Encoder, tokens: Tokens, threads: int) -> tuple[Attention, 
     return Attention(mean, most, entropy), vectors
 
 
-def _first_rows(encoder: Encoder, batch: Packed) -> list[torch.Tensor]:
-    """Attention of the first token of each document at each layer: (n, heads, longest)."""
+def _rows_at(encoder: Encoder, batch: Packed, place: torch.Tensor) -> list[torch.Tensor]:
+    """Attention of one token of each document, at `place` (n,), at each layer: (n, heads, longest)."""
     import torch
 
     from .lean import Layer, LeanBert
@@ -228,7 +236,7 @@ def _first_rows(encoder: Encoder, batch: Packed) -> list[torch.Tensor]:
         encoder.net.set_attn_implementation("eager")  # type: ignore[operator]
         shape = ids.view(n, -1), mask.view(n, -1).long()
         out = encoder.net(input_ids=shape[0], attention_mask=shape[1], output_attentions=True)
-        return [found[:, :, 0, :] for found in out.attentions]
+        return [found[torch.arange(n), :, place] for found in out.attentions]
     net, found = encoder.net, []
     hidden = net(batch, set(range(encoder.depth + 1)))
     for t, layer in enumerate(net.layers):
@@ -236,6 +244,6 @@ def _first_rows(encoder: Encoder, batch: Packed) -> list[torch.Tensor]:
         qkv = layer.qkv(hidden[t])
         wide = qkv.new_zeros(n * longest, qkv.shape[1]).index_copy_(0, cells, qkv)
         q, k, _ = wide.view(n, longest, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
-        logits = (q[:, :, :1] @ k.transpose(2, 3))[:, :, 0] / q.shape[-1] ** 0.5
+        logits = (q[torch.arange(n), :, place][:, :, None] @ k.transpose(2, 3))[:, :, 0] / q.shape[-1] ** 0.5
         found.append(torch.softmax(logits.masked_fill(~mask.view(n, 1, -1), -torch.inf), 2))
     return found
