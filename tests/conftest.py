@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import tempfile
@@ -11,10 +12,17 @@ import hypothesis
 import pytest
 
 import tiny
+from labelwood.config import with_settings
 from labelwood.recipes import METHODS
 
 hypothesis.settings.register_profile("labelwood", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("labelwood")
+
+# As small as the encoder below: the LSTM that starts from nothing.
+SMALL_LSTM = {"encoder.hidden": 16, "finetune.epochs": 2, "finetune.checks": 2}
+METHODS["attentionxml"] = dataclasses.replace(
+    METHODS["attentionxml"], recipe=with_settings(METHODS["attentionxml"].recipe, SMALL_LSTM)
+)
 
 # The default encoder of all tests: what `minilm` means is whatever this folder holds. Where torch is not installed, as
 # in the sanitizer build, what needs it is left out.
