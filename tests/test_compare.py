@@ -48,7 +48,7 @@ def test_a_leaderboard(files, capsys):
 
 
 def test_a_budget_is_planned_once(files):
-    chosen = ("--methods", "xr-linear,xr-transformer", "--time", "20s", "--set", "finetune.batch=8")
+    chosen = ("--methods", "xr-linear,xr-transformer", "--time", "5s", "--set", "finetune.batch=8")
     assert run(files, *chosen) == 0
     plan = (files / "out" / "plan.json").read_text(encoding="utf-8")
     steps = json.loads(plan)["recipes"]["xr-transformer"]["finetune"]["steps"]

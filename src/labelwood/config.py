@@ -129,15 +129,20 @@ def with_settings(config: C, changes: Mapping[str, object]) -> C:
 
 def merge(config: C, mapping: object, where: str = "") -> C:
     """A copy with a table of settings laid over it, nested or dotted; what is not named keeps its value."""
+    groups = {leaf.rpartition(".")[0] for leaf in _leaves(config)}
+    return with_settings(config, dict(_dotted(mapping, where, groups)))
+
+
+def _dotted(mapping: object, where: str, groups: set[str]) -> Iterator[tuple[str, object]]:
+    """The settings of a nested table by their dotted names."""
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
     for key, value in mapping.items():
         path = _join(where, key)
-        if any(leaf.startswith(f"{path}.") for leaf in _leaves(config)):
-            config = merge(config, value, path)
+        if path in groups:
+            yield from _dotted(value, path, groups)
         else:
-            config = with_settings(config, {path: value})
-    return config
+            yield path, value
 
 
 def read_toml(path: Path) -> dict[str, Any]:
