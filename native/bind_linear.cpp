@@ -193,19 +193,23 @@ void bind_linear(nb::module_& m) {
       "train_level",
       [](In<int64_t> xp, In<int32_t> xi, In<float> xv, int64_t cols, In2<float> dense, In<int64_t> yp, In<int32_t> yi,
          In<float> yv, In<int64_t> mp, In<int32_t> mi, In<float> mv, In<int64_t> child_ptr, In<float> negative,
-         int loss, int solver, bool mean_start, float l1, float cp, float cn, float eps, int max_iter, float bias,
-         float threshold, int weight, uint64_t seed, uint64_t tree, uint64_t level, nb::object write, int threads,
-         nb::object progress) {
+         std::optional<In2<float>> first, int loss, int solver, bool mean_start, float l1, float cp, float cn,
+         float eps, int max_iter, float bias, float threshold, int weight, uint64_t seed, uint64_t tree, uint64_t level,
+         nb::object write, int threads, nb::object progress) {
         const Features x = features_view(xp, xi, xv, cols, dense);
         const Csr yt = csr_view(yp, yi, yv, x.rows()), mt = csr_view(mp, mi, mv, x.rows());
         if (static_cast<int64_t>(child_ptr.shape(0)) != mt.rows + 1 || child_ptr.data()[mt.rows] != yt.rows)
           throw nb::value_error("children do not fit their parents");
         if (static_cast<int64_t>(negative.shape(0)) != yt.rows) throw nb::value_error("one weight for each child");
+        if (first && (static_cast<int64_t>(first->shape(0)) != yt.rows ||
+                      static_cast<int64_t>(first->shape(1)) != x.dense_cols + 1))
+          throw nb::value_error("first weights do not fit the children and the dense features");
         const SolverConfig config{.loss = static_cast<Loss>(loss),
                                   .solver = static_cast<Solver>(solver),
                                   .mean_start = mean_start,
                                   .l1 = l1,
                                   .negative = negative.data(),
+                                  .first = first ? first->data() : nullptr,
                                   .cp = cp,
                                   .cn = cn,
                                   .eps = eps,
@@ -226,10 +230,10 @@ void bind_linear(nb::module_& m) {
       },
       nb::arg("x_ptr"), nb::arg("x_idx"), nb::arg("x_val"), nb::arg("x_cols"), nb::arg("x_dense"), nb::arg("yt_ptr"),
       nb::arg("yt_idx"), nb::arg("yt_val"), nb::arg("mt_ptr"), nb::arg("mt_idx"), nb::arg("mt_val"),
-      nb::arg("child_ptr"), nb::arg("negative"), nb::arg("loss"), nb::arg("solver"), nb::arg("mean_start"),
-      nb::arg("l1"), nb::arg("cp"), nb::arg("cn"), nb::arg("eps"), nb::arg("max_iter"), nb::arg("bias"),
-      nb::arg("threshold"), nb::arg("weight"), nb::arg("seed"), nb::arg("tree"), nb::arg("level"), nb::arg("write"),
-      nb::arg("threads"), nb::arg("progress").none(),
+      nb::arg("child_ptr"), nb::arg("negative"), nb::arg("first").none(), nb::arg("loss"), nb::arg("solver"),
+      nb::arg("mean_start"), nb::arg("l1"), nb::arg("cp"), nb::arg("cn"), nb::arg("eps"), nb::arg("max_iter"),
+      nb::arg("bias"), nb::arg("threshold"), nb::arg("weight"), nb::arg("seed"), nb::arg("tree"), nb::arg("level"),
+      nb::arg("write"), nb::arg("threads"), nb::arg("progress").none(),
       "Train the classifiers of one level; write(parent, record) gets each chunk in a fixed order.");
 
   m.def(

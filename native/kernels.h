@@ -33,13 +33,14 @@ struct Block {
 
   Loss loss = Loss::squared_hinge;
   Solver solver = Solver::dual;
-  bool mean_start = false;  // from the mean-separating point, not from 0
+  bool mean_start = false;   // from the mean-separating point, not from 0
+  bool given_start = false;  // newton: from what w holds on entry
   float cp = 1.0f, eps = 0.1f;
   float cn[16] = {};  // by lane
   float l1 = 0.1f;    // proximal: weight of |w|_1
   int max_iter = 100;
 
-  float* w = nullptr;          // ((sparse_cols + dense_cols + 1) * lanes), zero on entry
+  float* w = nullptr;          // ((sparse_cols + dense_cols + 1) * lanes), zero on entry but for a given start
   float* alpha = nullptr;      // (n * lanes), zero on entry; logistic keeps its own start, primal solvers margins
   uint32_t* active = nullptr;  // (n) scratch
   int32_t* order = nullptr;    // (n) scratch: the visiting order of a pass

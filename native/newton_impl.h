@@ -137,8 +137,10 @@ static int solve_newton(const Block& b) {
     mean_start<G>(b, count, &u, &v, t.res, t.dir);
     for (int64_t j = 0; j < t.rows; ++j)
       for (int g = 0; g < G; ++g) t.w[j * G + g] = u.v[g] * t.res[j * G + g] + v.v[g] * t.dir[j * G + g];
-    if (!margins<G>(b, t.w, running, t.z)) return -1;
   }
+  for (int64_t j = 0; b.given_start && j < t.rows; ++j)  // who has no instance at all is 0, as from any start
+    for (int g = 0; g < G; ++g) t.w[j * G + g] = pick(lanes_of(running >> (8 * g)), t.w[j * G + g], splat(0));
+  if ((b.mean_start || b.given_start) && !margins<G>(b, t.w, running, t.z)) return -1;
   int pass = 0;
   for (; pass < b.max_iter && running; ++pass) {
     __builtin_memcpy(t.grad, t.w, t.rows * G * sizeof(V));

@@ -252,6 +252,8 @@ class Trainer {
     b.eps = config_.eps;
     b.max_iter = config_.max_iter;
     b.w = s.w.zeros((rows.width() + 1) * job.lanes);
+    b.given_start = config_.first != nullptr;
+    if (b.given_start) start_at(job, b.w + rows.sparse_cols() * job.lanes);
     b.alpha = s.alpha.zeros(rows.n * job.lanes);
     b.work = s.work.zeros(work_floats(b));
     b.active = s.active.data();
@@ -263,6 +265,16 @@ class Trainer {
     keep_dense(job, b.w + rows.sparse_cols() * job.lanes);
     return prune(rows.features, b.w, job.lanes, static_cast<int>(job.last - job.first),
                  job.first - child_ptr_[job.parent], config_.threshold);
+  }
+
+  // First weights of the dense features and the bias.
+  void start_at(const Job& job, float* w) const {
+    const int64_t cols = x_.dense_cols;
+    for (int64_t c = job.first; c < job.last; ++c) {
+      const float* first = config_.first + c * (cols + 1);
+      for (int64_t j = 0; j < cols; ++j) w[j * job.lanes + (c - job.first)] = first[j];
+      if (config_.bias > 0) w[cols * job.lanes + (c - job.first)] = first[cols] / config_.bias;
+    }
   }
 
   // Dense rows and bias go straight to their place; entries below the threshold become zero.

@@ -16,6 +16,7 @@ struct SolverConfig {
   bool mean_start = false;
   float l1 = 0.1f;                  // solver proximal
   const float* negative = nullptr;  // (children) weights of their negatives, times cn
+  const float* first = nullptr;  // solver newton: (children, dense columns + 1) first weights, the bias last; or none
   float cp = 1, cn = 1, eps = 0.1f, bias = 1, threshold = 0.1f;
   int max_iter = 100;
   Weight weight = Weight::f32;  // how weights are stored

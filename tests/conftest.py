@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -32,15 +33,9 @@ if HAS_TORCH:
     os.environ["LABELWOOD_ENCODER"] = str(tiny.write(Path(_FOLDER.name) / "encoder"))
     os.environ["HF_HUB_OFFLINE"] = "1"
 else:
-    collect_ignore = ["test_tokens.py", "test_encoder.py", "test_head.py", "test_recursive.py", "test_pace.py"]
-    collect_ignore += [
-        "test_xr_transformer.py",
-        "test_onnx.py",
-        "test_cascade.py",
-        "test_analysis.py",
-        "test_networks.py",
-        "test_attention.py",
-    ]
+    _NEEDS = re.compile(r"^(import torch|from torch|from labelwood\.neural|from small|import small)\b", re.MULTILINE)
+    _FILES = Path(__file__).parent.glob("test_*.py")
+    collect_ignore = [file.name for file in _FILES if _NEEDS.search(file.read_text(encoding="utf-8"))]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -291,7 +291,7 @@ def mean_start(x, y, gaps):
     return u, (1 - u * (p @ p)) / (p @ a)
 
 
-def solve_newton(x, y, cost, eps, max_iter, mean, gaps):
+def solve_newton(x, y, cost, eps, max_iter, mean, gaps, given=None):
     """Newton's method with preconditioned conjugate gradients and a halving line search, one label."""
     n, d = x.shape
     w = np.zeros(d)
@@ -301,6 +301,8 @@ def solve_newton(x, y, cost, eps, max_iter, mean, gaps):
     if mean and (y > 0).any():
         u, v = mean_start(x, y, gaps)
         w = u * x[y > 0].mean(axis=0) + v * x.mean(axis=0)
+    if given is not None:
+        w = given.astype(float)
     for _ in range(max_iter):
         slack = np.maximum(0, 1 - y * (x @ w))
         gaps.decide(*(1 - y * (x @ w)))
@@ -385,9 +387,9 @@ def pair_distances(x, z, ids):
 
 def train_level(
     x, y, cost, m, child_ptr, *, loss, cp, cn, eps, max_iter, bias, threshold, seed, tree, level, gaps,
-    solver="dual", mean=False, l1=0.1, negative=None,
+    solver="dual", mean=False, l1=0.1, negative=None, first=None,
 ):  # fmt: skip
-    """W (d + 1, K) with pruning; y, cost (n, K), m (n, parents) dense 0/1."""
+    """W (d + 1, K) with pruning; y, cost (n, K), m (n, parents) dense 0/1; first (K, last features and bias)."""
     n = len(x)
     xb = np.hstack([x, np.full((n, 1), bias)])
     w = np.zeros((xb.shape[1], y.shape[1]))
@@ -409,7 +411,10 @@ def train_level(
             sign = np.where(y[rows, c] > 0, 1.0, -1.0)
             costs = np.where(y[rows, c] > 0, cp * cost[rows, c], cn * (1 if negative is None else negative[c]))
             if solver == "newton":
-                w[:, c] = solve_newton(xb[rows], sign, costs, eps, max_iter, mean, gaps)
+                given = None if first is None else np.zeros(len(w))
+                if given is not None:
+                    given[len(w) - first.shape[1] :] = [*first[c, :-1], first[c, -1] / bias if bias else 0]
+                w[:, c] = solve_newton(xb[rows], sign, costs, eps, max_iter, mean, gaps, given)
             elif solver == "proximal":
                 w[:, c] = solve_proximal(xb[rows], sign, costs, l1, eps, max_iter, bias, gaps)
             elif loss == "logistic":

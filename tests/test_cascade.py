@@ -261,3 +261,35 @@ def test_what_does_not_fit_is_refused(settings, message):
 def test_a_recipe_without_a_network_cannot_leave_the_classifiers_out():
     with pytest.raises(lw.ConfigError, match="predicts by itself"):
         lw.train(TEXTS, LISTS, settings={"ranker": "none"})
+
+
+def test_classifiers_may_start_from_the_networks_head():
+    """After no pass they are the head for an embedding of another length; after many the start is forgotten."""
+    newton = {"linear.solver": "newton", "finetune.share": 0.5, "linear.threshold": 0.0, "linear.weights": "float32"}
+    other = {**newton, "linear.start": "network"}
+    few, many = {"linear.eps": 1e6}, {"linear.eps": 1e-4, "linear.max_iter": 1000}
+    network, ranker = fit({**other, **few}).members
+    head, own = network.levels[-1], ranker.levels[-1]
+    for parent in range(len(head.child_ptr) - 1):
+        *_, bias, block = head.native.decode(parent)
+        _, _, _, _, own_bias, own_block = own.native.decode(parent)
+        ratio = own_block / np.where(block == 0, 1, block)
+        assert np.allclose(own_bias, bias, atol=1e-3)
+        assert np.allclose(ratio[np.abs(block) > 1e-3], np.median(ratio), rtol=1e-2)
+    a, b = (fit({**start, **many}).members[1].predict_arrays(TEXTS) for start in (newton, other))
+    assert np.allclose(a[1], b[1], atol=1e-2)
+    for changes, said in (
+        ({"linear.start": "network"}, "is for linear.solver = 'newton'"),
+        ({**other, "ranker": "tree"}, "beside a network that reaches the labels"),
+        ({**other, "finetune.levels": 2, "finetune.width": (1, 2)}, "beside a network that reaches the labels"),
+    ):
+        with pytest.raises(lw.ConfigError, match=said):
+            fit(changes)
+
+
+def test_states_put_aside_on_disk_change_nothing(tmp_path, monkeypatch):
+    """Large heads: the best state, and the levels it is measured by, are files; the model is the same."""
+    expected = fit({"finetune.epochs": 2, "finetune.checks": 3}).predict_arrays(TEXTS)
+    monkeypatch.setattr("labelwood.workspace.ASIDE_BYTES", 1)
+    found = fit({"finetune.epochs": 2, "finetune.checks": 3}, work=tmp_path / "w").predict_arrays(TEXTS)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))

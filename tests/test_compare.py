@@ -88,3 +88,18 @@ def test_a_method_that_fails_does_not_keep_the_others_from_the_board(files, capf
     found = json.loads((files / "out" / "leaderboard.json").read_text(encoding="utf-8"))
     assert {row["name"] for row in found} == {"parabel:one-tree", "xr-linear"}
     assert "cascadexml:amazon-670k ended with code" in capfd.readouterr().err
+
+
+def test_what_other_files_say_of_the_labels(files):
+    """Texts of the labels, and a taxonomy as the tree; a mistake in them is told before anything is trained."""
+    names = sorted({name for row in LISTS for name in row})
+    texts, parents = files / "texts.tsv", files / "parents.tsv"
+    texts.write_text("".join(f"{name}\tthe word{i}\n" for i, name in enumerate(names)), encoding="utf-8")
+    parents.write_text("".join(f"{name}\tgroup{i % 3}\n" for i, name in enumerate(names)), encoding="utf-8")
+    chosen = ("--methods", "xr-linear", "--set", "labels.kind=pifa+text")
+    assert run(files, *chosen, "--label-texts", str(texts)) == 0
+    assert run(files, "--methods", "xr-linear", "--taxonomy", str(parents)) == 0
+    assert lw.load(files / "out" / "models" / "xr-linear").recipe.tree.kind == "taxonomy"
+    before = sorted(p.name for p in (files / "out").iterdir())
+    assert run(files, *chosen, "--label-texts", str(files / "nowhere.tsv")) != 0
+    assert sorted(p.name for p in (files / "out").iterdir()) == before

@@ -19,7 +19,10 @@ from toy import random_features, random_labels
 pytestmark = pytest.mark.native
 
 
-WAYS = [("dual", "mean-separating"), ("newton", "zero"), ("newton", "mean-separating"), ("proximal", "zero")]
+WAYS = [
+    ("dual", "mean-separating"), ("newton", "zero"), ("newton", "mean-separating"), ("newton", "network"),
+    ("proximal", "zero"),
+]  # fmt: skip
 
 
 def config(**changes) -> LinearConfig:
@@ -46,18 +49,19 @@ def test_all_lanes_at_once_equal_label_by_label(seed, rows, sparse, dense, label
     m = rng.random((rows, 1)) < 0.8
     negative = rng.uniform(0.1, 1, labels).astype(np.float32)
     solver, start = how
+    first = rng.normal(0, 0.5, (labels, dense + 1)).astype(np.float32)
     if solver == "newton":
         passes = 1  # stopped early, conjugate gradients magnify rounding from pass to pass; see the next test
     level = train_level(
         x, costs, as_csr(m.astype(float)), np.array([0, labels]),
         config(solver=solver, start=start, l1=0.2, cp=1.5, cn=0.5, eps=0.05, max_iter=passes, bias=bias),
-        place=Place(1, 2, seed), threads=2, negative=negative,
+        place=Place(1, 2, seed), threads=2, negative=negative, first=first,
     )  # fmt: skip
     gaps = reference.Gaps()
     twin = reference.train_level(
         whole, y_dense, costs.to_scipy().toarray(), m, [0, labels], loss="squared-hinge", cp=1.5, cn=0.5, eps=0.05,
         max_iter=passes, bias=bias, threshold=0.0, seed=seed, tree=0, level=1, gaps=gaps, solver=solver,
-        mean=start == "mean-separating", l1=0.2, negative=negative,
+        mean=start == "mean-separating", l1=0.2, negative=negative, first=first if start == "network" else None,
     )  # fmt: skip
     if bias == 0:
         twin[-1] = 0
@@ -92,13 +96,18 @@ def problem(labels: int = 21, rows: int = 120):
     return x, np.hstack([whole, np.ones((rows, 1))]), y, np.where(y_dense > 0, 1.0, -1.0), np.array([0, labels])
 
 
-@pytest.mark.parametrize("start", ["zero", "mean-separating"])
-@pytest.mark.parametrize("solver", ["dual", "newton"])
+@pytest.mark.parametrize(
+    ("solver", "start"),
+    [(solver, start) for solver in ("dual", "newton") for start in ("zero", "mean-separating")]
+    + [("newton", "network")],
+)
 def test_every_way_ends_at_the_one_minimum(solver, start):
     """The gradient of 1/2 |w|² + Σ slack², some hundreds at w = 0, vanishes there, for each label."""
     x, xb, y, sign, ptr = problem()
     how = config(solver=solver, start=start, eps=1e-4, max_iter=5000)
-    w = weights_of(train_level(x, y, all_rows(x.rows), ptr, how, place=Place(0, 1, 0), threads=1), 30, 3)
+    first = np.random.default_rng(5).normal(0, 1, (21, 4)).astype(np.float32)
+    place = Place(0, 1, 0)
+    w = weights_of(train_level(x, y, all_rows(x.rows), ptr, how, place=place, threads=1, first=first), 30, 3)
     gradient = w - 2 * xb.T @ (sign * np.maximum(0, 1 - sign * (xb @ w)))
     assert np.abs(gradient).max() < 1e-2
 

@@ -381,3 +381,56 @@ def test_descriptors_return_to_baseline(tmp_path):
             train(tmp_path / f"m{i}", [])
             store.load(tmp_path / f"m{i}")
     assert count() == before
+
+
+def test_copies_put_aside_keep_what_was_there(tmp_path, monkeypatch):
+    """On disk or in memory, of any shape; nothing is left behind."""
+    monkeypatch.setattr(workspace, "ASIDE_BYTES", 100)
+    with Workspace(tmp_path / "w") as space:
+        space.begin({}, resume=False, overwrite=False)
+        for rows, on_disk in ((40, True), (2, False)):
+            state = {"a": np.arange(2 * rows, dtype=np.float32).reshape(rows, 2), "b": np.zeros(0, np.int64)}
+            kept = space.keeper("tune", {}).aside({**state, "c": state["a"].T, "d": np.array([7], np.uint8)})
+            before = state["a"].copy()
+            state["a"][:] = -1
+            assert np.array_equal(kept["a"], before)
+            assert np.array_equal(kept["c"], before.T)
+            assert (kept["b"].shape, kept["d"].tolist()) == ((0,), [7])
+            assert kept["a"].flags.writeable is not on_disk
+        assert sorted(p.name for p in (tmp_path / "w").iterdir()) == ["lock", "run.json"]
+        assert (space.spool(99) is None, space.spool(100) is None) == (True, False)
+    assert Workspace(None).keeper("tune", {}).aside({"a": np.ones(900)})["a"].sum() == 900
+
+
+def test_what_is_found_done_tells_the_seconds_it_had_taken(tmp_path, monkeypatch):
+    """An interrupted training counts, too: 5 s until its state was kept, then 2 s to the end."""
+    now = [0.0]
+    monkeypatch.setattr(workspace.time, "monotonic", lambda: now[0])
+
+    def opened(told: list[float]) -> Workspace:
+        space = Workspace(tmp_path / "w", reused=told.append)
+        space.begin({}, resume=True, overwrite=False)
+        return space
+
+    def make(seconds: float, *, killed: bool):
+        def train(keeper):
+            keeper.load()
+            now[0] += seconds
+            if killed:
+                keeper.save({"a": np.ones(1)}, {})
+                now[0] += 100  # lost
+                raise KeyboardInterrupt
+            return {"a": np.ones(1)}
+
+        return train
+
+    first: list[float] = []
+    with opened(first) as space, pytest.raises(KeyboardInterrupt):
+        space.training("tune", {}, make(5, killed=True))
+    second: list[float] = []
+    with opened(second) as space:
+        space.training("tune", {}, make(2, killed=False))
+    third: list[float] = []
+    with opened(third) as space:
+        assert space.training("tune", {}, make(9, killed=False)).reused
+    assert (first, second, third) == ([], [5.0], [7.0])

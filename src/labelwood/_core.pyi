@@ -85,6 +85,7 @@ def train_level(
     mt_val: NDArray[float32],
     child_ptr: NDArray[int64],
     negative: NDArray[float32],
+    first: NDArray[float32] | None,
     loss: int,
     solver: int,
     mean_start: bool,

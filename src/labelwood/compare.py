@@ -20,7 +20,15 @@ import numpy as np
 
 from . import disk
 from .config import from_dict, to_dict
-from .data import Dataset, ReadOptions, read
+from .data import (
+    Dataset,
+    ReadOptions,
+    read,
+    read_label_texts,
+    read_taxonomy,
+    with_label_texts,
+    with_taxonomy,
+)
 from .digests import digest_plain
 from .ensemble import load
 from .errors import ConfigError, LabelwoodError, TrainingError
@@ -39,12 +47,41 @@ PARTS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 @dataclasses.dataclass(frozen=True)
+class Files:
+    """What is compared on."""
+
+    train: Path
+    test: Path
+    label_texts: Path | None = None
+    taxonomy: Path | None = None
+
+    def training(self, options: ReadOptions) -> Dataset:
+        """The training data with what other files say of its labels."""
+        data = read(self.train, options)
+        if self.label_texts is not None:
+            data = with_label_texts(data, read_label_texts(self.label_texts))
+        return data if self.taxonomy is None else with_taxonomy(data, read_taxonomy(self.taxonomy))
+
+    def plain(self) -> dict[str, str | None]:
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: None if path is None else str(path) for name, path in found.items()}
+
+    @staticmethod
+    def of(plain: dict[str, str | None]) -> Files:
+        return Files(**{name: None if path is None else Path(path) for name, path in plain.items()})  # type: ignore[arg-type]
+
+    def stamps(self) -> list[Any]:
+        """What tells changed files from those that were measured."""
+        return [_stamp(Path(path)) for path in self.plain().values() if path is not None]
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
     """A method on the leaderboard."""
 
     name: str
     metrics: dict[str, Any]  # as `Evaluation.to_json` gives them
-    training: float  # seconds, without stages that another method had made
+    training: float  # seconds; stages that another method or an interrupted attempt had made count as well
     latency: float  # milliseconds of one document, the median
     size: int  # bytes of the model folder
     memory: int  # bytes at the peak
@@ -68,7 +105,7 @@ def recipes(
 
 
 def compare(
-    files: tuple[Path, Path], chosen: dict[str, Recipe], out: Path, *, seconds: float | None, anchor: str | None,
+    files: Files, chosen: dict[str, Recipe], out: Path, *, seconds: float | None, anchor: str | None,
     run: Run, options: ReadOptions = ReadOptions(), metrics: MetricsConfig = MetricsConfig(),
 ) -> tuple[list[Row], list[str]]:  # fmt: skip
     """Train and measure all of them: rows in the order of P@1, and what is to be said of methods that failed.
@@ -79,15 +116,14 @@ def compare(
         raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
     with disk.refusing(out):
         out.mkdir(parents=True, exist_ok=True)
-    chosen = _planned(files[0], chosen, out, seconds=seconds, run=run, options=options)
+    chosen = _planned(files, chosen, out, seconds=seconds, run=run, options=options)
     rows, failed = [], []
     for name, recipe in chosen.items():
         job = {
-            "name": name, "train": str(files[0]), "test": str(files[1]), "options": to_dict(options),
-            "metrics": to_dict(metrics), "recipe": to_dict(recipe), "threads": run.threads, "device": run.device,
-            "folder": str(out),
+            "name": name, "files": files.plain(), "options": to_dict(options), "metrics": to_dict(metrics),
+            "recipe": to_dict(recipe), "threads": run.threads, "device": run.device, "folder": str(out),
         }  # fmt: skip
-        key = digest_plain([job, *(_stamp(path) for path in files)])
+        key = digest_plain([job, *files.stamps()])
         try:
             rows.append(_row(job, out / f"{name.replace(':', '-')}-{key[:12]}.json"))
         except TrainingError as error:
@@ -99,7 +135,6 @@ def compare(
 
 
 def _stamp(path: Path) -> list[Any]:
-    """What tells a changed file from the one that was measured."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -108,7 +143,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def _planned(
-    train: Path, chosen: dict[str, Recipe], out: Path, *, seconds: float | None, run: Run, options: ReadOptions
+    files: Files, chosen: dict[str, Recipe], out: Path, *, seconds: float | None, run: Run, options: ReadOptions
 ) -> dict[str, Recipe]:
     """The recipes with the steps that fit the time; those of a plan that was made before are kept."""
     tuned = [name for name, recipe in chosen.items() if recipe.encoder.on and recipe.finetune.on]
@@ -117,13 +152,13 @@ def _planned(
     from .neural.pace import with_time
 
     asked = {name: to_dict(recipe) for name, recipe in chosen.items()}
-    key = digest_plain([asked, seconds, _stamp(train)])
+    key = digest_plain([asked, seconds, *files.stamps()])
     plan = out / "plan.json"
     if plan.exists():
         kept = json.loads(plan.read_text(encoding="utf-8"))
         if kept.get("key") == key:
             return {name: from_plain(table) for name, table in kept["recipes"].items()}
-    data = read(train, options)
+    data = files.training(options)
     problem, found = prepare(data), dict(chosen)
     for name in tuned:
         with run.progress.stage(f"measuring the pace of {name}"):
@@ -149,17 +184,20 @@ def _row(job: dict[str, Any], file: Path) -> Row:
 def work(job: dict[str, Any], progress: Progress) -> Row:
     """Train, save, open and measure one method."""
     options, metrics = from_dict(ReadOptions, job["options"]), from_dict(MetricsConfig, job["metrics"])
-    recipe, out = from_plain(job["recipe"]), Path(job["folder"])
-    data = read(Path(job["train"]), options)
+    recipe, out, files = from_plain(job["recipe"]), Path(job["folder"]), Files.of(job["files"])
+    data = files.training(options)
     folder = out / "models" / job["name"].replace(":", "-")
     tell = progress.tell if isinstance(progress, Terminal) else None
-    run = Run(job["threads"], progress, out / "work", device=job["device"], shared=True, tell=tell)
+    before: list[float] = []
+    run = Run(
+        job["threads"], progress, out / "work", device=job["device"], shared=True, tell=tell, reused=before.append
+    )
     start = time.perf_counter()
     train_into(folder, data, recipe, run, keep_work=True)
-    training = time.perf_counter() - start
+    training = time.perf_counter() - start + sum(before)
     memory = _peak()
     model = load(folder)
-    test = read(Path(job["test"]), dataclasses.replace(options, split="test"))
+    test = read(files.test, dataclasses.replace(options, split="test"))
     found = model.evaluate(test, metrics=metrics, threads=job["threads"], progress=progress)
     size = sum(path.stat().st_size for path in folder.iterdir())
     return Row(job["name"], found.to_json(), training, _latency(model, test), size, memory)

@@ -53,8 +53,9 @@ class LinearConfig:
     l1: PerLevel[float] = setting(0.1, "solver proximal: weight of |w|₁", low=1e-6, high=1e6)
     start: PerLevel[str] = setting(
         "zero",
-        "first weights: 0, or the combination of two means that tells positives from negatives (squared hinge)",
-        choices=("zero", "mean-separating"),
+        "first weights: 0; the combination of two means that tells positives from negatives (squared hinge); or those "
+        "of the network that they stand beside (solver newton)",
+        choices=("zero", "mean-separating", "network"),
     )
     bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
     threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
@@ -98,6 +99,11 @@ class LinearConfig:
             raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
         if solver == "proximal" and start != "zero":
             raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
+        if start == "network" and solver != "newton":
+            raise ConfigError(
+                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}: weights of "
+                "its own are no start for the dual problem."
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -261,10 +267,13 @@ def train_level(
     place: Place,
     threads: int,
     negative: NDArray[np.float32] | None = None,
+    first: NDArray[np.float32] | None = None,
     spool: Spool | None = None,
     progress: Tick | None = None,
 ) -> LinearLevel:
     """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1}).
+
+    `first` (K_t, dense columns + 1) are weights to start from, biases last, where linear.start asks for them.
 
     With a spool the chunks go there as they are finished, and memory holds only those in the making.
     """
@@ -280,6 +289,7 @@ def train_level(
         *m_t.parts[:3],
         child_ptr,
         negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
+        first=first if at(config.start, t, depth, "linear.start") == "network" else None,
         loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
         solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
         mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
@@ -302,14 +312,16 @@ def train_level(
 
 
 def from_weights(
-    weight: NDArray[np.float32], bias: NDArray[np.float32], child_ptr: NDArray[np.int64], kind: str, begin: int = 0
-) -> LinearLevel:
+    weight: NDArray[np.float32], bias: NDArray[np.float32], child_ptr: NDArray[np.int64], kind: str, begin: int = 0,
+    *, spool: Spool | None = None,
+) -> LinearLevel:  # fmt: skip
     """A level from W (K, d) and b (K,) of dense features, the first of which is X's column `begin`."""
-    pile, none, number = Pile(len(child_ptr) - 1), np.zeros(0, np.int32), WEIGHTS.index(kind)
+    pile, none, number = Pile(len(child_ptr) - 1, spool), np.zeros(0, np.int32), WEIGHTS.index(kind)
     empty = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
     for parent, (first, last) in enumerate(itertools.pairwise(child_ptr)):
         block = np.ascontiguousarray(weight[first:last].T).ravel()
-        pile.write(parent, _core.encode_chunk(none, *empty, bias[first:last], block, 0, weight.shape[1], number))
+        own = np.ascontiguousarray(bias[first:last])
+        pile.write(parent, _core.encode_chunk(none, *empty, own, block, 0, weight.shape[1], number))
     return LinearLevel(child_ptr, pile.records(), pile.places, 0, weight.shape[1], None, begin)
 
 

@@ -27,6 +27,7 @@ class Run:
     tell: Callable[[Any], None] | None = None  # is given an Event after every step of a fine-tuning
     shared: bool = False  # the workspace serves several runs, which find each other's stages there
     keep_every: float = 180.0  # seconds between two states of a fine-tuning that are kept
+    reused: Callable[[float], None] | None = None  # is given the seconds that a stage had taken which is found done
 
     def __post_init__(self) -> None:
         workers(self.threads)  # refuses nonsense before any work

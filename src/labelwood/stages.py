@@ -226,8 +226,10 @@ class Stages:
             "shortlist": to_dict(self.recipe.shortlist),
         }
 
-    def level(self, x: Features, grown: Grown, above: Levels, m: Csr | None = None) -> dict[str, NDArray[Any]]:
-        """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9)."""
+    def level(
+        self, x: Features, grown: Grown, above: Levels, m: Csr | None = None, first: NDArray[np.float32] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """The next level: shortlist, costs (eq. 5-6), classifiers (eq. 9), which may start from given weights."""
         t, linear, y, tree = len(above), self.recipe.linear, self.problem.y, grown.tree
         m = self.shortlist(x, grown, attending(above)[1]) if m is None else m
         costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
@@ -239,7 +241,7 @@ class Stages:
             place = Place(t, tree.depth, self.recipe.seed, grown.number)
             level = train_level(
                 x, held.pop(), held.pop(), tree.child_ptrs[t], linear, place=place, threads=self.run.workers,
-                negative=negative, spool=self.space.spool(), progress=tick,
+                negative=negative, first=first, spool=self.space.spool(), progress=tick,
             )  # fmt: skip
         return level.tensors()
 

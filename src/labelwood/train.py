@@ -43,7 +43,7 @@ def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None)
 
     `valid` are held-out documents that choose between states of a network; a recipe without one does not look at them.
     """
-    with Workspace(run.work, shared=run.shared) as space:
+    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
         return _train(data, recipe, run, space, valid)
 
 
@@ -51,7 +51,7 @@ def train_into(
     folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None, keep_work: bool = False
 ) -> Predictor:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
-    with Workspace(run.work, shared=run.shared) as space:
+    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
         model = _train(data, recipe, run, space, valid)
         with run.progress.stage("saving"):
             model.save(folder)
@@ -137,6 +137,12 @@ def _check_ranker(recipe: Recipe) -> None:
             "encoder.features = 'words' is for classifiers below a network's clusters (ranker = 'network'), but ranker "
             f"is {recipe.ranker!r}; to do without the encoder, set encoder.model = none."
         )
+    starts = recipe.linear.start if isinstance(recipe.linear.start, tuple) else (recipe.linear.start,)
+    if "network" in starts and (recipe.ranker != "network" or finetune.levels is not None or encoder.attends):
+        raise ConfigError(
+            "linear.start = 'network' is for classifiers beside a network that reaches the labels by its embedding "
+            "(cascadexml, lightxml; ranker = 'network'); leave linear.start = 'zero'."
+        )
     if recipe.joint and recipe.ensemble.trees > 1:
         raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
 
@@ -212,7 +218,7 @@ class _Trainer(Stages):
 
     def blend(self) -> tuple[list[Model], tuple[float, ...]]:
         """The network of one run and the classifiers beside it, with their weights."""
-        from .neural.blend import Blend, shortlist
+        from .neural.blend import Blend, first_weights, shortlist
 
         tfidf, words, key = self.features()
         encoded = self.encoded(tfidf, words, key)
@@ -237,7 +243,7 @@ class _Trainer(Stages):
             else:
                 grown = Grown(0, "tree", network.tree, network.tuned.key)
                 m = shortlist(encoded, binary(y), self.recipe.shortlist, self.run.workers, rows=rows)
-                make = partial(of.level, x, grown, above, m)
+                make = partial(of.level, x, grown, above, m, first_weights(encoded, self.recipe))
                 stage = self.space.stage("ranker", {"features": key, **self.classifiers()}, make)
                 ptr = network.tree.child_ptrs[-1]
                 found = [LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols)]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -22,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from . import disk, limits, plain, store, tensorfile
@@ -41,8 +43,10 @@ __all__ = [
     "work_folder",
 ]
 
-STAGE_SCHEMA = 1  # to be raised when stages of the same release line change their bits or their layout
+STAGE_SCHEMA = 2  # to be raised when stages of the same release line change their bits or their layout
 RUN, LOCK = "run.json", "lock"
+ASIDE_BYTES = 256 * 2**20  # a copy of so much is put on disk
+ALIGN = 64  # bytes: where arrays begin there
 STAGE_FOLDER = re.compile(rf"{store.PART.pattern}-[0-9a-f]{{16}}")
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -90,14 +94,20 @@ class Stage:
     tensors: dict[str, NDArray[Any]]  # read-only
     meta: dict[str, Any]
     reused: bool
+    seconds: float = 0.0  # that it had taken, where it is reused
 
 
 class Workspace:
     """Runs stages, keeping each one on disk; with folder None everything stays in memory."""
 
-    def __init__(self, folder: Path | None, *, shared: bool = False) -> None:
-        """`shared`: several runs, one after another, find each other's stages here; none clears or removes them."""
-        self.shared = shared
+    def __init__(
+        self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None
+    ) -> None:
+        """`shared`: several runs, one after another, find each other's stages here; none clears or removes them.
+
+        `reused` is given the seconds that a stage had taken which is found done, or is continued.
+        """
+        self.shared, self.reused = shared, reused
         self.folder = None if folder is None else disk.as_path(folder)
         self._held = ExitStack()
         self._begun = False
@@ -120,7 +130,7 @@ class Workspace:
             raise
         self._begun = True
 
-    def stage(self, name: str, inputs: Mapping[str, Any], make: Make) -> Stage:
+    def stage(self, name: str, inputs: Mapping[str, Any], make: Make, keeper: Keeper | None = None) -> Stage:
         """The stage's result: read back if an earlier run left it here, else made now and kept."""
         if not store.PART.fullmatch(name):
             raise ConfigError(f"{name!r} cannot name a stage; allowed are a-z, then up to 63 of a-z 0-9 _ -.")
@@ -132,9 +142,20 @@ class Workspace:
         folder = self.folder / f"{name}-{key[:16]}"
         found = _reused(folder, key) if store.exists(folder) else None
         if found is None:
+            start = time.monotonic()
             found = _made(key, make)
-            store.save(folder, {"key": key, "meta": found.meta}, {"tensors": found.tensors})
+            spent = time.monotonic() - start + (0.0 if keeper is None else keeper.earlier)
+            store.save(folder, {"key": key, "meta": found.meta, "seconds": spent}, {"tensors": found.tensors})
             found = _mapped(folder, found)
+        elif self.reused is not None:
+            self.reused(found.seconds)
+        return found
+
+    def training(self, name: str, inputs: Mapping[str, Any], make: Callable[[Keeper], Tensors]) -> Stage:
+        """A stage that takes long: `make` is given a keeper of its unfinished state, which is gone once it is done."""
+        keeper = self.keeper(name, inputs)
+        found = self.stage(name, inputs, lambda: make(keeper), keeper)
+        keeper.discard()
         return found
 
     def keeper(self, name: str, inputs: Mapping[str, Any]) -> Keeper:
@@ -143,11 +164,12 @@ class Workspace:
             return Keeper(None, "")
         self._precious = True
         key = digest_plain({"name": f"{name}-state", "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
-        return Keeper(self.folder / f"{name}-state-{key[:16]}", key)
+        return Keeper(self.folder / f"{name}-state-{key[:16]}", key, self.reused)
 
-    def spool(self) -> disk.Spool | None:
-        """A file without a name for what a stage makes piece by piece; None if there is no folder to put it in."""
-        return None if self.folder is None else disk.Spool(self.folder)
+    def spool(self, least: int = 0) -> disk.Spool | None:
+        """A file without a name for what a stage makes piece by piece; None if there is no folder to put it in, or if
+        it will be smaller than `least` bytes make worth while."""
+        return None if self.folder is None or 0 < least < ASIDE_BYTES else disk.Spool(self.folder)
 
     def abandon(self) -> None:
         """The run was refused: remove what it wrote, unless it was continued or had begun a training."""
@@ -213,27 +235,57 @@ class Workspace:
         disk.publish(folder / RUN, [plain.dump(run)])
 
 
-@dataclasses.dataclass(frozen=True)
 class Keeper:
     """The unfinished state of a stage: saved at once or not at all, and gone when the stage is done."""
 
-    folder: Path | None  # None: nothing is kept
-    key: str
+    def __init__(self, folder: Path | None, key: str, reused: Callable[[float], None] | None = None) -> None:
+        """With folder None nothing is kept."""
+        self.folder, self.key, self.reused = folder, key, reused
+        self.began, self.earlier = time.monotonic(), 0.0  # seconds that an interrupted run had spent on it
 
     def load(self) -> tuple[dict[str, NDArray[Any]], Mapping[str, Any]] | None:
         """What was saved last, if anything sound was."""
         if self.folder is None or not store.exists(self.folder):
             return None
         found = _reused(self.folder, self.key)
-        return None if found is None else (found.tensors, found.meta)
+        if found is None:
+            return None
+        self.began, self.earlier = time.monotonic(), found.seconds
+        if self.reused is not None:
+            self.reused(found.seconds)
+        return found.tensors, found.meta
 
     def save(self, state: Tensors, meta: Mapping[str, Any]) -> None:
         if self.folder is not None:
-            store.save(self.folder, {"key": self.key, "meta": meta}, {"tensors": state})
+            spent = self.earlier + time.monotonic() - self.began
+            store.save(self.folder, {"key": self.key, "meta": meta, "seconds": spent}, {"tensors": state})
+
+    def aside(self, state: Tensors) -> dict[str, NDArray[Any]]:
+        """A copy of arrays that may change: of large ones on disk, where there is a folder for it."""
+        if self.folder is None or sum(a.nbytes for a in state.values()) < ASIDE_BYTES:
+            return {name: np.array(a) for name, a in state.items()}
+        disk.make_folder(self.folder.parent)
+        return _spooled(self.folder.parent, state)
 
     def discard(self) -> None:
         if self.folder is not None and self.folder.is_dir():
             store.erase(self.folder)
+
+
+def _spooled(folder: Path, arrays: Tensors) -> dict[str, NDArray[Any]]:
+    """Copies of arrays in a file without a name, read-only."""
+    spool, places, at = disk.Spool(folder), {}, 0
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        for begin in range(0, len(data), disk.SPOOL_BYTES):
+            spool.write(data[begin : begin + disk.SPOOL_BYTES])
+        places[name], at = at, at + len(data) + -len(data) % ALIGN
+        spool.write(bytes(-len(data) % ALIGN))
+    whole = spool.map()
+    return {
+        name: np.frombuffer(whole, array.dtype, array.size, places[name]).reshape(array.shape)
+        for name, array in arrays.items()
+    }
 
 
 def _release() -> str:
@@ -262,7 +314,7 @@ def _reused(folder: Path, key: str) -> Stage | None:
         found = store.load(folder)
         if found.meta.get("key") != key:
             raise ModelFileError(f"{folder} was made from other inputs")
-        return Stage(key, found.part("tensors"), found.meta["meta"], True)
+        return Stage(key, found.part("tensors"), found.meta["meta"], True, float(found.meta["seconds"]))
     except (ModelFileError, StorageError, KeyError) as error:
         warnings.warn(f"a finished stage cannot be reused and is made again: {error}", stacklevel=3)
         return None

@@ -15,8 +15,20 @@ from ..metrics import MetricsConfig
 from ..progress import Terminal
 from ..run import Run
 from . import show
-from .files import write
-from .options import DATA_FLAGS, Device, Seed, Settings, Threads, TimeAllowed, TrainingData, expand, parse_settings
+from .files import Sides, write
+from .options import (
+    DATA_FLAGS,
+    Device,
+    LabelTextsFile,
+    Seed,
+    Settings,
+    TaxonomyFile,
+    Threads,
+    TimeAllowed,
+    TrainingData,
+    expand,
+    parse_settings,
+)
 
 if TYPE_CHECKING:
     from ..compare import Row
@@ -35,6 +47,8 @@ def compare(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Results, models and figure.")] = Path("comparison"),
     set_: Settings = None,
     seed: Seed = None,
+    label_texts: LabelTextsFile = None,
+    taxonomy: TaxonomyFile = None,
     threads: Threads = 0,
     device: Device = "cpu",
     options: ReadOptions,
@@ -44,17 +58,25 @@ def compare(
     --time is for all that fine-tune an encoder, together. Stages in common are computed once; the same command goes on
     after an interruption.
     """
+    from ..compare import Files, recipes
     from ..compare import compare as run_all
-    from ..compare import recipes
     from ..neural.pace import seconds
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    chosen = recipes(names, parse_settings(set_ or []), seed)
+    chosen = recipes(names, parse_settings(set_ or []), seed, taxonomy=taxonomy is not None)
+    Sides(label_texts, taxonomy)  # a mistake in them is better found now
     allowed = None if time is None else seconds(time)
     run = Run(threads, Terminal(), device=device)
     metrics = MetricsConfig(ks=(1, 3, 5))
     rows, failed = run_all(
-        (data, test), chosen, out, seconds=allowed, anchor=anchor, run=run, options=options, metrics=metrics
+        Files(data, test, label_texts, taxonomy),
+        chosen,
+        out,
+        seconds=allowed,
+        anchor=anchor,
+        run=run,
+        options=options,
+        metrics=metrics,
     )
     if rows:
         table(rows, anchor if rows[0].gain is not None else None)

@@ -40,7 +40,7 @@ class AttentionLevel:
     @staticmethod
     def of(weights: match.Weights, child_ptr: NDArray[np.int64], tokens: int) -> AttentionLevel:
         """A trained head, rounded as it is stored."""
-        return AttentionLevel(child_ptr, half(weights[0]), weights[1], tokens)
+        return AttentionLevel(child_ptr, half(weights[0]), np.ascontiguousarray(weights[1]), tokens)
 
     @property
     def nonzeros(self) -> int:

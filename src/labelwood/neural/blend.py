@@ -114,6 +114,20 @@ def opened(tree: Tree, wanted: PerLevel[int]) -> int:
     return min(found, max(4, tree.size(tree.depth - 2) // 4))
 
 
+def first_weights(encoded: Encoded, recipe: Recipe) -> NDArray[np.float32] | None:
+    """(L, d + 1) the head of the network's labels, for classifiers that start from it: they read its embedding at
+    another length. None where they do not start from it."""
+    network, raw, width = encoded.network, encoded.raw, encoded.x.dense_cols
+    assert network is not None and raw is not None  # noqa: PT018
+    last, depth = network.tree.depth - 1, network.tree.depth
+    if at(recipe.linear.start, last, depth, "linear.start") != "network" or not width:
+        return None
+    weight, bias = network.tuned.head(last)
+    length = float(np.linalg.norm(raw[:, raw.shape[1] - width :].astype(np.float32), axis=1).mean())
+    found = np.concatenate([weight * (length / recipe.encoder.scale), bias[:, None]], 1)
+    return np.ascontiguousarray(found, np.float32)
+
+
 def shortlist(
     encoded: Encoded, y: Csr, config: ShortlistConfig, threads: int, *, rows: NDArray[np.int64] | None = None
 ) -> Csr | None:

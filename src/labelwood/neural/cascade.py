@@ -98,11 +98,9 @@ class Cascade(Tuning):
             settings.pop(name)
         inputs = {**self.keys, "encoder": self.recipe.encoder.network(), "finetune": settings, "seed": self.recipe.seed}
         inputs["embedded"] = not self.graph
-        keeper = self.space.keeper("cascade", inputs)
-        stage = self.space.stage("cascade", inputs, partial(self._train, keeper))
-        keeper.discard()
+        stage = self.space.training("cascade", inputs, self._train)
         tuned = Tuned(stage.key, stage.tensors)
-        heads = [(tuned.tensors[f"head-{t}"], tuned.tensors[f"bias-{t}"]) for t in range(self.levels)]
+        heads = [tuned.head(t) for t in range(self.levels)]
         readout = READOUTS[int(tuned.tensors["readout"][0])]
         return Network(
             tuned, self.readings, self.tree, self._linear(heads), self.searching(readout), self.split[1]
@@ -132,8 +130,7 @@ class Cascade(Tuning):
                     embedding = half(network.embed(self.tokens, progress=tick))
             some = half(network.embed(self.tokens.take(held))) if self.graph else embedding[held]
         found: Tensors = {f"encoder.{key}": value for key, value in network.state().items()}
-        for t, head in enumerate(heads):
-            found[f"head-{t}"], found[f"bias-{t}"] = head.weights
+        found |= {f"head-{t}": head.table.cpu().numpy() for t, head in enumerate(heads)}
         best = self._readout([head.weights for head in heads], some.astype(np.float32), held)
         return found | {"embedding": embedding, "readout": np.array([READOUTS.index(best)], np.uint8)}
 
@@ -176,7 +173,7 @@ class Cascade(Tuning):
         levels: list[LinearLevel] = []
         begin = 0
         for (weight, bias), ptr in zip(heads, self.tree.child_ptrs, strict=False):
-            levels.append(from_weights(weight, bias, ptr, STORED, begin))
+            levels.append(from_weights(weight, bias, ptr, STORED, begin, spool=self.space.spool(weight.nbytes // 2)))
             begin += weight.shape[1]
         return levels
 

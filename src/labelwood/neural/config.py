@@ -187,7 +187,7 @@ class FinetuneConfig:
         choices=("prior", "zero"),
     )
     bootstrap_c: float = setting(100.0, "1/λ of that solve", low=1e-6, high=1e6)
-    lr: PerLevel[float] = setting(2e-4, "highest learning rate of the encoder", above=0, high=10)
+    lr: PerLevel[float] = setting(1e-4, "highest learning rate of the encoder", above=0, high=10)
     head_lr: PerLevel[float] = setting(2e-3, "highest learning rate of the head", above=0, high=10)
     first_head_lr: float | None = setting(
         1e-2, "that of the first level's head, which starts from random weights; none: as the others", above=0, high=10

@@ -35,7 +35,7 @@ LAST_TOKEN = {"xlnet"}  # their summary token ends the text
 MAPS = "maps."  # prefix of their weights
 MAP_DROPOUT = 0.2  # of what a map reads
 WORTH = 5e7  # floating-point operations: half a millisecond of one core
-INFERENCE_TOKENS = 4096  # that go through at once: more do not fit the cache, fewer do not fill the matrices
+INFERENCE_TOKENS = 2048  # that go through at once: more do not fit the cache, fewer do not fill the matrices
 
 
 class Encoder(nn.Module):
@@ -83,6 +83,11 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         return int(_size(self.config, *WIDTHS))
+
+    @property
+    def tables(self) -> list[nn.Embedding]:
+        """Word vectors of which a batch needs a few."""
+        return [self.net.words] if isinstance(self.net, lean.LeanBert | BiLstm) else []
 
     @cached_property
     def weight_count(self) -> int:

@@ -20,8 +20,7 @@ from torch.nn import functional as F
 
 from ..sparse import Csr, pointers
 from .config import LOSSES
-
-BETAS, EPS = (0.9, 0.999), 1e-8
+from .optim import Moments
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,9 +92,9 @@ class Head:
 
     @property
     def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """W (K, d) and b (K,)."""
+        """W (K, d) and b (K,); on a CPU not copied, so they change with the next step."""
         table = self.table.cpu().numpy()
-        return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
+        return table[:, :-1], table[:, -1]
 
     def gather(self, nodes: NDArray[np.int64]) -> Rows:
         """The rows of some nodes, ready for gradients."""
@@ -129,63 +128,10 @@ class Head:
 
     def use(self, table: NDArray[np.float32]) -> None:
         """Take over weights; the moments stay."""
-        self.table.copy_(torch.from_numpy(np.array(table)))
-
-
-class Moments:
-    """Adam's state by row, in a pool that grows with the rows ever touched.
-
-    full: both moments of every weight; row: no first moment, and one second moment for a whole row (its mean square).
-    """
-
-    def __init__(self, nodes: int, width: int, kind: str, device: torch.device) -> None:
-        self.kind, self.width = kind, width
-        self.slots = torch.full((nodes,), -1, dtype=torch.int64, device=device)  # (K,) place in the pool
-        self.used = 0
-        self.first = torch.zeros(0, width if kind == "full" else 0, device=device)
-        self.second = torch.zeros(0, width if kind == "full" else 1, device=device)
-        self.steps = torch.zeros(0, 1, device=device)
-
-    def direction(self, at: Tensor, grad: Tensor) -> Tensor:
-        """Take the gradients (U, d + 1) of some rows in, and say where they go, at rate 1."""
-        place = self._places(at)
-        steps = self.steps[place] + 1
-        square = grad.square() if self.kind == "full" else grad.square().mean(1, keepdim=True)
-        second = self.second[place] * BETAS[1] + square * (1 - BETAS[1])
-        self.steps[place], self.second[place] = steps, second
-        top = grad
-        if self.kind == "full":
-            first = self.first[place] * BETAS[0] + grad * (1 - BETAS[0])
-            self.first[place] = first
-            top = first / (1 - BETAS[0] ** steps)
-        return top / ((second / (1 - BETAS[1] ** steps)).sqrt() + EPS)
-
-    def _places(self, at: Tensor) -> Tensor:
-        """Where those rows are in the pool; who is new gets a place."""
-        new = at[self.slots[at] < 0]
-        if len(new):
-            self.slots[new] = torch.arange(self.used, self.used + len(new), device=at.device)
-            self.used += len(new)
-            if self.used > len(self.steps):
-                size = min(len(self.slots), max(self.used, 3 * len(self.steps) // 2))
-                for name in ("first", "second", "steps"):
-                    old = getattr(self, name)
-                    grown = torch.zeros(size, old.shape[1], device=old.device)
-                    grown[: len(old)] = old
-                    setattr(self, name, grown)
-        return self.slots[at]
-
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        return {
-            "slots": self.slots.cpu().numpy(),
-            **{name: getattr(self, name)[: self.used].cpu().numpy() for name in ("first", "second", "steps")},
-        }
-
-    def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        self.slots.copy_(torch.from_numpy(np.array(tensors["slots"])))
-        self.used = len(tensors["steps"])
-        for name in ("first", "second", "steps"):
-            setattr(self, name, torch.from_numpy(np.array(tensors[name])).to(self.slots.device))
+        if self.table.device.type == "cpu":
+            np.copyto(self.table.numpy(), table)
+        else:
+            self.table.copy_(torch.from_numpy(np.array(table)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

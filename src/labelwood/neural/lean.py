@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .products import Linear, spare
+
 SPREAD = 1.25  # longest over shortest document of a rectangle
 SIZES = (
     "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "layer_norm_eps",
@@ -137,11 +139,11 @@ class Layer(nn.Module):
         super().__init__()
         d, ff, eps = config["hidden_size"], config["intermediate_size"], config["layer_norm_eps"]
         self.heads = config["num_attention_heads"]
-        self.qkv = nn.Linear(d, 3 * d)
-        self.out = nn.Linear(d, d)
+        self.qkv = Linear(d, 3 * d)
+        self.out = Linear(d, d)
         self.norm1 = nn.LayerNorm(d, eps=eps)
-        self.up = nn.Linear(d, ff)
-        self.down = nn.Linear(ff, d)
+        self.up = Linear(d, ff)
+        self.down = Linear(ff, d)
         self.norm2 = nn.LayerNorm(d, eps=eps)
         self.tanh = ACTIVATIONS[config["hidden_act"]]
 
@@ -154,6 +156,8 @@ class Layer(nn.Module):
 
     def attend(self, qkv: Tensor, batch: Packed, dropout: float) -> Tensor:
         parts = [self._attend(qkv[group.tokens], group, dropout) for group in batch.groups]
+        if len(qkv) > len(batch.ids):  # rows that only fill up
+            parts.append(qkv.new_zeros(len(qkv) - len(batch.ids), qkv.shape[1] // 3))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _attend(self, qkv: Tensor, group: Group, dropout: float) -> Tensor:
@@ -183,12 +187,14 @@ class LeanBert(nn.Module):
     def forward(self, batch: Packed, wanted: Collection[int]) -> dict[int, Tensor]:
         """Hidden states (T, d) of the wanted layers; 0 is the embeddings."""
         h = self.words(batch.ids) + self.places(batch.places) + self.types.weight[0]
+        rows = len(h)
+        h = F.pad(h, (0, 0, 0, spare(h)))
         h = drop(self.norm(h), self.dropout, self.training)
-        found = {0: h} if 0 in wanted else {}
+        found = {0: h[:rows]} if 0 in wanted else {}
         for t, layer in enumerate(self.layers[: max(wanted)], 1):
             h = layer(h, batch, self.dropout, self.attention_dropout)
             if t in wanted:
-                found[t] = h
+                found[t] = h[:rows]
         return found
 
     def pooled(self, first: Tensor) -> Tensor:

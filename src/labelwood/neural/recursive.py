@@ -66,10 +66,7 @@ class Recursion(Tuning):
             "seed": self.recipe.seed,
             "embedded": self.embeds(t),
         }
-        name = f"tune-{t + 1}"
-        keeper = self.space.keeper(name, inputs)
-        stage = self.space.stage(name, inputs, partial(self._tuned, t, above, matched, keeper))
-        keeper.discard()
+        stage = self.space.training(f"tune-{t + 1}", inputs, partial(self._tuned, t, above, matched))
         return Tuned(stage.key, stage.tensors)
 
     def _tuned(self, t: int, above: Tuned | None, matched: Matched | None, keeper: Any) -> Tensors:
@@ -104,8 +101,7 @@ class Recursion(Tuning):
                 with progress.stage(f"embedding after level {t + 1}", len(self.tokens), "docs") as tick:
                     embedding = half(network.embed(self.tokens, progress=tick))
         found = {f"encoder.{key}": value for key, value in network.state().items()}
-        weight, bias = head.weights
-        return found | {"embedding": embedding, "head": weight, "bias": bias}
+        return found | {"embedding": embedding, f"head-{t}": head.table.cpu().numpy()}
 
     def embeds(self, t: int) -> bool:
         """Are all documents embedded after a level?"""
@@ -125,7 +121,7 @@ class Recursion(Tuning):
             return self.random_head(t, width)
         if kind == "inherit":
             parents = self.tree.parents(t)
-            weight, bias = above.tensors["head"][parents], above.tensors["bias"][parents]
+            weight, bias = (a[parents] for a in above.head(t - 1))
         else:
             weight, bias = self._solved(t, above, m, costs, weighted=kind == "weighted-linear")
         return self.head(weight, bias)
@@ -169,7 +165,7 @@ class Recursion(Tuning):
                 m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(self._linear_costs(t))
                 found.append(match.by_linear(level, x, m, costs, seed=self.recipe.seed, progress=tick))
             if self.config.matcher != "concat":
-                found.append(match.by_head(level, (tuned.tensors["head"], tuned.tensors["bias"]), tuned.embedding))
+                found.append(match.by_head(level, tuned.head(t), tuned.embedding))
             nodes, scores = found[0] if len(found) == 1 else match.averaged(found[0], found[1], level)
         return {"nodes": nodes, "scores": scores}
 

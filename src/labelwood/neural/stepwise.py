@@ -40,8 +40,8 @@ class Stepwise(Recursion):
         chain, size = self.chain(), self.recipe.encoder.max_tokens
         weights = {f"encoder.{t}.{name}": a for t, one in enumerate(chain) for name, a in one.weights.items()}
         levels = [
-            AttentionLevel.of((one.tensors["head"], one.tensors["bias"]), ptr, size)
-            for one, ptr in zip(chain, self.tree.child_ptrs, strict=False)
+            AttentionLevel.of(one.head(t), ptr, size)
+            for t, (one, ptr) in enumerate(zip(chain, self.tree.child_ptrs, strict=False))
         ]
         readings = self.embedder.readings * self.levels
         if self.recipe.ranker != "none":  # what the classifiers read beside the words
@@ -65,7 +65,7 @@ class Stepwise(Recursion):
         """The clusters that the network itself finds for the next level."""
         from . import encoder as encoders
 
-        network, weights = self.network(tuned), (tuned.tensors["head"], tuned.tensors["bias"])
+        network, weights = self.network(tuned), tuned.head(t)
         level = match.Level(self.tree, t, above, self.width(t + 1), self.run.workers)
         with (
             encoders.threads(self.run.workers, network, float(self.tokens.offsets[-1])),

@@ -26,6 +26,7 @@ from ..shortlist import from_ids
 from ..sparse import Csr
 from .encoder import Encoder, packed
 from .head import Candidates, Head, Rows, batch_loss
+from .optim import Optimiser, part
 from .tokens import Tokens
 
 State = dict[str, NDArray[Any]]
@@ -148,6 +149,7 @@ class Keeper(Protocol):
 
     def load(self) -> tuple[State, Mapping[str, Any]] | None: ...
     def save(self, state: State, meta: Mapping[str, Any]) -> None: ...
+    def aside(self, state: State) -> State: ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,15 +176,7 @@ class Trainer:
         self.encoder, self.tasks, self.tokens, self.rows = encoder, tasks, tokens, rows
         self.schedule, self.key, self.measure, self.hooks = schedule, key, measure, hooks
         self.device = next(encoder.parameters()).device
-        self.trained = [p for p in encoder.parameters() if p.requires_grad]
-        maps = {id(p) for p in encoder.maps.parameters()}  # start from nothing, as heads do
-        groups = []
-        for own, rate in ((False, schedule.lr), (True, tasks[0].head_lr)):
-            for flat, decay in ((False, schedule.head_shrink if own else schedule.weight_decay), (True, 0.0)):
-                found = [p for p in self.trained if (id(p) in maps) == own and (p.ndim < 2) == flat]
-                groups += [{"params": found, "weight_decay": decay, "rate": rate}] if found else []
-        fused = self.device.type in {"cpu", "cuda"}
-        self.optimiser = torch.optim.AdamW(groups, lr=schedule.lr, eps=1e-8, fused=fused) if groups else None
+        self.optimiser = Optimiser(encoder, schedule, tasks[0].head_lr)
         self.step, self.best_quality = 0, -math.inf
         self.best: State | None = None
         self.mean: State | None = None  # of the weights at `averaged` checks
@@ -245,8 +239,6 @@ class Trainer:
         """One step: losses of all shards, then one update. Returns the mean loss and candidates per document."""
         rows = self.batch(self.step)
         self.encoder.train()
-        if self.optimiser is not None:
-            self.optimiser.zero_grad(set_to_none=True)
         torch.manual_seed(mixed(*self.key, self.step, 1) % 2**63)
         rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
         lists = [task.candidates(rows) for task in self.tasks]
@@ -302,12 +294,7 @@ class Trainer:
 
     def _update(self, gathered: list[Rows]) -> None:
         schedule, factor = self.schedule, self.schedule.rate(self.step)
-        if self.optimiser is not None:
-            if schedule.clip is not None:
-                torch.nn.utils.clip_grad_norm_(self.trained, schedule.clip)
-            for group in self.optimiser.param_groups:
-                group["lr"] = group["rate"] * factor
-            self.optimiser.step()
+        self.optimiser.step(factor)
         for task, rows in zip(self.tasks, gathered, strict=True):
             rate = task.head_lr * factor
             task.head.update(rows, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
@@ -317,7 +304,7 @@ class Trainer:
         now = self._averaged()
         quality = None if self.measure is None else self.measure()
         if quality is None or quality >= self.best_quality:
-            self.best = self._weights(copy=True) if self.measure is not None or now is not None else None
+            self.best = self._copy() if self.measure is not None or now is not None else None
             self.best_quality = self.best_quality if quality is None else quality
         if now is not None:
             self._use(now)
@@ -328,7 +315,7 @@ class Trainer:
         begin = self.schedule.average_from
         if begin is None or self.step < begin * self.schedule.steps:
             return None
-        now, count = self._weights(copy=True), self.averaged
+        now, count = self._copy(), self.averaged
         self.mean = now if self.mean is None else {k: v + (now[k] - v) / (count + 1) for k, v in self.mean.items()}
         self.averaged = count + 1
         self._use(self.mean)
@@ -348,14 +335,19 @@ class Trainer:
 
     # --- state ------------------------------------------------------------------------------------
 
-    def _weights(self, *, copy: bool = False) -> State:
+    def _copy(self) -> State:
+        """The weights as they are now; of large heads on disk."""
+        weights, keeper = self._weights(), self.hooks.keeper
+        return {name: value.copy() for name, value in weights.items()} if keeper is None else keeper.aside(weights)
+
+    def _weights(self) -> State:
         state = {f"encoder.{name}": value for name, value in self.encoder.state().items()}
         for t, task in enumerate(self.tasks):
             state[f"head.{t}.table"] = task.head.table.cpu().numpy()
-        return {name: value.copy() for name, value in state.items()} if copy else state
+        return state
 
     def _use(self, weights: State) -> None:
-        self.encoder.load(_part(weights, "encoder."))
+        self.encoder.load(part(weights, "encoder."))
         for t, task in enumerate(self.tasks):
             task.head.use(weights[f"head.{t}.table"])
 
@@ -364,10 +356,7 @@ class Trainer:
         state = {f"now.{name}": value for name, value in self._weights().items()}
         for t, task in enumerate(self.tasks):
             state |= {f"now.head.{t}.{name}": value for name, value in task.head.tensors().items()}
-        for i, p in enumerate(self.trained):
-            assert self.optimiser is not None
-            moments = self.optimiser.state[p]
-            state |= {f"adam.{i}.{k}": np.array(v.cpu().numpy()) for k, v in moments.items()}
+        state |= {f"adam.{name}": value for name, value in self.optimiser.tensors().items()}
         for prefix, kept in (("best.", self.best), ("mean.", self.mean)):
             state |= {f"{prefix}{name}": value for name, value in (kept or {}).items()}
         return state
@@ -378,21 +367,14 @@ class Trainer:
             return
         state, meta = kept
         self.step = int(meta["step"])
-        self.best, self.mean = (_part(state, prefix) or None for prefix in ("best.", "mean."))
+        self.best, self.mean = (part(state, prefix) or None for prefix in ("best.", "mean."))
         self.averaged = int(meta["averaged"])
         self.best_quality = -math.inf if meta["quality"] is None else float(meta["quality"])
-        now = _part(state, "now.")
-        self.encoder.load(_part(now, "encoder."))
+        now = part(state, "now.")
+        self.encoder.load(part(now, "encoder."))
         for t, task in enumerate(self.tasks):
-            task.head.load(_part(now, f"head.{t}."))
-        for i, p in enumerate(self.trained):
-            assert self.optimiser is not None
-            found = _part(state, f"adam.{i}.")
-            self.optimiser.state[p] = {k: torch.from_numpy(np.array(v)).to(self.device) for k, v in found.items()}
-
-
-def _part(state: Mapping[str, NDArray[Any]], prefix: str) -> State:
-    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+            task.head.load(part(now, f"head.{t}."))
+        self.optimiser.load(part(state, "adam."))
 
 
 def mixed(*parts: int) -> int:

@@ -44,6 +44,11 @@ class Tuned:
     def embedding(self) -> NDArray[np.float16]:
         return self.tensors["embedding"]
 
+    def head(self, t: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """W (K, d) and b (K,) of a level."""
+        table = self.tensors[f"head-{t}"]
+        return table[:, :-1], table[:, -1]
+
     @property
     def weights(self) -> Tensors:
         return {name.removeprefix("encoder."): a for name, a in self.tensors.items() if name.startswith("encoder.")}
