@@ -5,8 +5,8 @@
 Runs share a workspace, so rows that differ only in what follows a fine-tuning do it once. Every result is kept by
 settings, data and version in bench/cache/ablations; a table is printed as soon as its rows are there. Differences to
 the first row of a table come with a paired-bootstrap interval over documents. The time is that of the whole training,
-stages that another row had made included. --figures DIR draws the loss after each kind of first weights (table
-bootstrap), and quality and time by resolution (table resolution).
+stages that another row had made included, docs/s is prediction from texts. --figures DIR draws the loss after each kind
+of first weights (table bootstrap), and quality and time by resolution (table resolution).
 """
 
 from __future__ import annotations
@@ -79,6 +79,16 @@ TABLES: dict[str, tuple[str, Rows]] = {
         {
             "xr-transformer": (XRT, {}), "xr-transformer, no tf-idf": (XRT, {"encoder.features": "embedding"}),
             "cascadexml": (CASCADE, {}), "cascadexml, the network alone": (CASCADE, {"ranker": "none"}),
+            "xr-linear": ("xr-linear", {}), "parabel": ("parabel", {}), "bonsai": ("bonsai", {}),
+            "dismec": ("dismec", {}),
+        },
+    ),
+    "ensembles": (
+        "Three seeds together",
+        {
+            "xr-transformer": (XRT, {"ensemble.runs": 3, "ensemble.average": "softmax"}),
+            "cascadexml": (CASCADE, {"ensemble.runs": 3}),
+            "cascadexml, the networks alone": (CASCADE, {"ensemble.runs": 3, "ranker": "none"}),
         },
     ),
     "bootstrap": (
@@ -222,14 +232,14 @@ class Lab:
         lines = [
             f"### {title}",
             "",
-            "| | P@1 | P@3 | P@5 | PSP@1 | PSP@5 | ΔP@1 | ΔP@3 | ΔP@5 | s |",
-            "|---" * 10 + "|",
+            "| | P@1 | P@3 | P@5 | PSP@1 | PSP@5 | ΔP@1 | ΔP@3 | ΔP@5 | training s | docs/s |",
+            "|---" * 11 + "|",
         ]
         for row, found in cells.items():
             means = [f"{np.mean([f[m] for f in found]):.2f}" for m in ("P@1", "P@3", "P@5", "PSP@1", "PSP@5")]
             gains = [""] * 3 if found is first else [_gain(first, found, metric) for metric in ("P@1", "P@3", "P@5")]
-            seconds = f"{np.mean([f['seconds'] for f in found]):.0f}"
-            lines.append(f"| {row} | " + " | ".join([*means, *gains, seconds]) + " |")
+            seconds, speed = (np.mean([f[name] for f in found]) for name in ("seconds", "docs/s"))
+            lines.append(f"| {row} | " + " | ".join([*means, *gains, f"{seconds:.0f}", f"{speed:,.0f}"]) + " |")
         return "\n".join(lines)
 
     def figures(self, folder: Path) -> None:

@@ -150,6 +150,7 @@ def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
     for changes, expected in (
         ({}, 4), ({"encoder.features": "embedding"}, 0), ({"linear.relevance": "off"}, 0),
         ({"finetune.levels": 1}, 0), ({"finetune.lr": (1e-4, 2e-4)}, 2), ({"finetune.loss": "bce"}, 4),
+        ({"finetune.bootstrap": "none"}, 2), ({"finetune.source": "teacher"}, 2), ({"finetune.head_lr": 1e-3}, 2),
     ):  # fmt: skip
         told.clear()
         recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "finetune.lr": 1e-4, **changes})

@@ -189,10 +189,13 @@ class Tuning:
         """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
         others = {
             "on", "order", "levels", "max_clusters", "refine", "epochs", "steps", "matcher", "width", "layers",
-            "level_weights", "truth", "readout", "share",
+            "level_weights", "truth", "readout", "share", "head_lr", "first_head_lr",
         }  # fmt: skip
+        if t == 0:  # all clusters are its candidates, and its head is random
+            others |= {"source", "bootstrap", "bootstrap_c"}
         names = [field.name for field in dataclasses.fields(self.config) if field.name not in others]
-        return {**{name: self.at(name, t) for name in names}, "steps": self.steps(t)}
+        found = {name: self.at(name, t) for name in names}
+        return {**found, "steps": self.steps(t), "head_lr": self.head_lr(t)}
 
     def steps(self, t: int) -> int:
         """Of a level."""
