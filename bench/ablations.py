@@ -21,157 +21,17 @@ from typing import Any
 import numpy as np
 
 from labelwood.bootstrap import RowScores, compare
-from labelwood.data import Dataset, align_labels, read
+from labelwood.data import Dataset, align_labels, read, read_label_texts, with_label_texts
 from labelwood.metrics import MetricsConfig, by_row
 from labelwood.progress import Silent
 from labelwood.recipes import resolve
 from labelwood.run import Run
 from labelwood.train import train
 from prepare import locate, version
+from tables import DEEP, SIZES, TABLES
 
 HERE = Path(__file__).resolve().parent
 KS = (1, 3, 5)
-XRT, CASCADE = "xr-transformer", "cascadexml"
-Rows = dict[str, tuple[str, dict[str, Any]]]
-
-
-def single(clusters: int | None) -> dict[str, Any]:
-    """Fine-tuning on one level, so many clusters or the labels themselves, as long as on two."""
-    tree = {"coarse.kind": "flat"} if clusters is None else {"coarse.levels": (clusters,)}
-    return {**tree, "finetune.levels": 1, "finetune.epochs": 2}
-
-
-SIZES = (8, 32, 128)
-TWICE = {"finetune.epochs": 1}  # on two levels, a document is seen twice
-TAIL = {"tail.alpha": 0.6, "tail.beta": 0.5}
-NO_WORDS = {"encoder.features": "embedding"}
-TABLES: dict[str, tuple[str, Rows]] = {
-    "methods": (
-        "xr-transformer beside linear recipes",
-        {
-            "xr-transformer": (XRT, {}), "xr-linear": ("xr-linear", {}), "parabel": ("parabel", {}),
-            "bonsai": ("bonsai", {}), "dismec": ("dismec", {}),
-        },
-    ),
-    "linear": (
-        "Linear recipes",
-        {
-            "xr-linear": ("xr-linear", {}), "tail": ("xr-linear", TAIL), "parabel": ("parabel", {}),
-            "bonsai": ("bonsai", {}), "dismec": ("dismec", {}),
-        },
-    ),
-    "long-tail": (
-        "xr-transformer beside linear recipes, by margins and by nearness to a label's documents",
-        {
-            "dismec": ("dismec", {}), "dismec, tail": ("dismec", TAIL), "bonsai": ("bonsai", {}),
-            "xr-linear, tail": ("xr-linear", TAIL), "xr-transformer": (XRT, {}), "xr-transformer, tail": (XRT, TAIL),
-        },
-    ),
-    "frozen": (
-        "A frozen encoder",
-        {
-            "frozen and tf-idf": (XRT, {"finetune.on": False}),
-            "frozen and tf-idf, tail": (XRT, {"finetune.on": False, **TAIL}),
-        },
-    ),
-    "networks": (
-        "xr-transformer and cascadexml, with and without tf-idf",
-        {
-            "xr-transformer": (XRT, {}), "xr-transformer, no tf-idf": (XRT, {"encoder.features": "embedding"}),
-            "cascadexml": (CASCADE, {}), "cascadexml, the network alone": (CASCADE, {"ranker": "none"}),
-            "xr-linear": ("xr-linear", {}), "parabel": ("parabel", {}), "bonsai": ("bonsai", {}),
-            "dismec": ("dismec", {}),
-        },
-    ),
-    "ensembles": (
-        "Three seeds together",
-        {
-            "xr-transformer": (XRT, {"ensemble.runs": 3, "ensemble.average": "softmax"}),
-            "cascadexml": (CASCADE, {"ensemble.runs": 3}),
-            "cascadexml, the networks alone": (CASCADE, {"ensemble.runs": 3, "ranker": "none"}),
-        },
-    ),
-    "bootstrap": (
-        "First weights of a head (eq. 11)",
-        {name: (XRT, {"finetune.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")},
-    ),
-    "costs": (
-        "Cost-sensitive weights",
-        {
-            "none": (XRT, {"finetune.relevance": "off", "linear.relevance": "off"}),
-            "in fine-tuning, l1 (the paper's)": (XRT, {"finetune.relevance": "l1", "linear.relevance": "off"}),
-            "in fine-tuning, counts (the code's)": (XRT, {"finetune.relevance": "counts", "linear.relevance": "off"}),
-            "in the classifiers": (XRT, {"finetune.relevance": "off", "linear.relevance": "induce"}),
-            "in both": (XRT, {"finetune.relevance": "l1", "linear.relevance": "induce"}),
-        },
-    ),
-    "shortlist": (
-        "Where candidates come from (eq. 8)",
-        {name: (XRT, {"finetune.source": name}) for name in ("union", "teacher", "predicted")},
-    ),
-    "resolution": (
-        "Several resolutions, or one (Figure 2)",
-        {
-            "multi-resolution": (XRT, TWICE),
-            **{f"single, {k} clusters": (XRT, single(k)) for k in SIZES},
-            "single, all labels": (XRT, single(None)),
-            "multi-resolution, no tf-idf": (XRT, {**TWICE, **NO_WORDS}),
-            **{f"single, {k} clusters, no tf-idf": (XRT, {**single(k), **NO_WORDS}) for k in SIZES},
-            "single, all labels, no tf-idf": (XRT, {**single(None), **NO_WORDS}),
-        },
-    ),
-    "tree": (
-        "The tree of the classifiers",
-        {"refined": (XRT, {}), "preliminary": (XRT, {"finetune.refine": False})},
-    ),
-    "features": (
-        "What the classifiers read",
-        {
-            "fine-tuned and tf-idf": (XRT, {}),
-            "fine-tuned alone": (XRT, NO_WORDS),
-            "frozen and tf-idf": (XRT, {"finetune.on": False}),
-            "frozen alone": (XRT, {"finetune.on": False, **NO_WORDS}),
-            "tf-idf alone": (XRT, {"encoder.model": "none"}),
-        },
-    ),
-    "tokens": (
-        "Tokens that are read",
-        {f"{n} tokens": (XRT, {"encoder.max_tokens": n}) for n in (128, 32, 64, 256)},
-    ),
-    "layers": (
-        "CascadeXML: layers of the levels",
-        {
-            "each its own": (CASCADE, {"ranker": "none"}),
-            "all the last": (CASCADE, {"ranker": "none", "finetune.layers": ("6",)}),
-        },
-    ),
-    "rescaling": (
-        "CascadeXML: weights of the levels",
-        {
-            "by candidates": (CASCADE, {"ranker": "none"}),
-            "all the same": (CASCADE, {"ranker": "none", "finetune.level_weights": (1.0,)}),
-        },
-    ),
-    "clusters": (
-        "CascadeXML: clusters at the last shortlist",
-        {
-            "by rule": (CASCADE, {"ranker": "none"}),
-            **{f"{k} clusters": (CASCADE, {"ranker": "none", "coarse.levels": (k,)}) for k in (16, 64, 128)},
-        },
-    ),
-    "cascade-tokens": (
-        "CascadeXML: tokens that are read, with and without tf-idf",
-        {
-            f"{n} tokens{tail}": (CASCADE, {"encoder.max_tokens": n, **more})
-            for n in (128, 64, 256)
-            for tail, more in (("", {}), (", no tf-idf", {"ranker": "none"}))
-        },
-    ),
-    "runtime": (
-        "What computes embeddings at prediction",
-        {name: (XRT, {"encoder.runtime": name}) for name in ("torch", "onnx", "onnx-int8")},
-    ),
-}  # fmt: skip
 
 
 class Lab:
@@ -181,6 +41,8 @@ class Lab:
         self.options = options
         self.name, train_file, held_file = locate(options.data)
         self.train, self.held = self._cut(read(train_file), options.docs), self._cut(read(held_file), options.held)
+        if options.label_texts is not None:
+            self.train = with_label_texts(self.train, read_label_texts(options.label_texts))
         self.folder = options.cache / f"{self.name}-{len(self.train)}"
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -190,7 +52,9 @@ class Lab:
 
     def cell(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
         """Metrics, times and losses of one run; from the cache where it ran before."""
-        common = self.options.set if method in {XRT, CASCADE} else {}
+        common = self.options.set
+        if method not in DEEP:  # a frozen encoder, or none
+            common = {k: v for k, v in common.items() if k.startswith("encoder.") and "encoder.model" in settings}
         settings = {**common, **settings}
         what = json.dumps([method, settings, seed, len(self.held), version()], sort_keys=True)
         file = self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
@@ -296,7 +160,8 @@ def main() -> None:
     parser.add_argument("--docs", type=int, default=0, help="only the first so many documents; 0: all")
     parser.add_argument("--held", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--set", nargs="*", default=[], help="settings of every xr-transformer row")
+    parser.add_argument("--label-texts", type=Path, help="texts of the labels, for rows that cluster by them")
+    parser.add_argument("--set", nargs="*", default=[], help="settings of every row with a network")
     parser.add_argument("--cache", type=Path, default=HERE / "cache" / "ablations")
     parser.add_argument("--out", type=Path, help="also append the tables to this file")
     parser.add_argument("--figures", type=Path, help="draw figures into this folder")
