@@ -52,7 +52,8 @@ class Lab:
 
     def cell(self, method: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
         """Metrics, times and losses of one run; from the cache where it ran before."""
-        common = self.options.set
+        common = {k: v for k, v in self.options.set.items() if ":" not in k}
+        common |= {k.partition(":")[2]: v for k, v in self.options.set.items() if k.startswith(f"{method}:")}
         if method not in DEEP:  # a frozen encoder, or none
             common = {k: v for k, v in common.items() if k.startswith("encoder.") and "encoder.model" in settings}
         settings = {**common, **settings}
@@ -123,7 +124,7 @@ class Lab:
                 curve = np.array([loss for stage, _, loss, _ in losses if stage == last])
                 wide = max(1, len(curve) // 20)
                 axis.plot(np.convolve(curve, np.ones(wide) / wide, "valid"), label=row)
-            axis.set(xlabel="step of the last level", ylabel="loss, running mean", ylim=(0, None))
+            axis.set(xlabel="step of the last level", ylabel="loss, running mean", yscale="log")
             axis.legend(frameon=False)
             figure.savefig(folder / "ablation-bootstrap.svg", metadata={"Date": None})
         if "resolution" in self.options.tables:
@@ -139,6 +140,7 @@ class Lab:
                     axis.set(title=name, xlabel="clusters of the one level; lines: all levels")
                     axis.set_xticks(range(len(names)), [*map(str, SIZES), "all"])
             axes[0].legend(frameon=False)
+            axes[2].set_ylim(bottom=0)
             figure.savefig(folder / "ablation-resolution.svg", metadata={"Date": None})
 
 
@@ -161,7 +163,9 @@ def main() -> None:
     parser.add_argument("--held", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--label-texts", type=Path, help="texts of the labels, for rows that cluster by them")
-    parser.add_argument("--set", nargs="*", default=[], help="settings of every row with a network")
+    parser.add_argument(
+        "--set", nargs="*", default=[], help="settings of every row with a network; METHOD:… of its rows alone"
+    )
     parser.add_argument("--cache", type=Path, default=HERE / "cache" / "ablations")
     parser.add_argument("--out", type=Path, help="also append the tables to this file")
     parser.add_argument("--figures", type=Path, help="draw figures into this folder")

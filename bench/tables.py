@@ -70,7 +70,11 @@ TABLES: dict[str, tuple[str, Rows]] = {
     ),
     "bootstrap": (
         "First weights of a head (eq. 11)",
-        {name: (XRT, {"finetune.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")},
+        {name: (XRT, {"finetune.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")}
+        | {
+            f"{name}, random heads with biases of 0": (XRT, {"finetune.bootstrap": name, "finetune.first_bias": "zero"})
+            for name in ("weighted-linear", "none")
+        },
     ),
     "costs": (
         "Cost-sensitive weights",

@@ -161,7 +161,7 @@ METHODS: dict[str, Method] = {
         cost="a fine-tuning for each level of the tree, 20 documents a second on two cores; 10 ms a text in int8",
         presets={
             "default": {},
-            "fast": {"encoder.max_tokens": 64, "finetune.epochs": 1, "encoder.runtime": "onnx-int8"},
+            "fast": {"encoder.max_tokens": 64, "finetune.epochs": 0.75, "encoder.runtime": "onnx-int8"},
             "best": {"finetune.epochs": 5, "finetune.checks": 5, "ensemble.runs": 3, "ensemble.average": "softmax"},
         },
         published=XR_TRANSFORMER,
