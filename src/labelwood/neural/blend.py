@@ -99,8 +99,11 @@ class Blend:
             return dataclasses.replace(made, search=network)
         if tree is self.network.tree and self.network.whole:
             # clusters are found as the network finds them, labels scored by their margins
-            combiner = (*(at(network.combiner, t, tree.depth, "combiner") for t in range(tree.depth - 1)), "noop")
-            return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner))
+            depth, shortlist = tree.depth, self.recipe.shortlist
+            combiner = (*(at(network.combiner, t, depth, "combiner") for t in range(depth - 1)), "noop")
+            beam = tuple(at(network.beam, t, depth, "beam") for t in range(depth))
+            beam = (*beam[:-2], known(self.network, shortlist), *beam[-1:]) if depth > 1 else beam
+            return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner, beam=beam))
         if tree is self.network.tree:
             config, depth = self.recipe.search, tree.depth
             beam = (*(at(config.beam, t, depth, "search.beam") for t in range(depth - 2)), opened(tree, config.beam), 1)
@@ -112,6 +115,15 @@ def opened(tree: Tree, wanted: PerLevel[int]) -> int:
     """Clusters above the labels that are opened: as wanted, but no more than a quarter of them, or four."""
     found: int = at(wanted, tree.depth - 2, tree.depth, "search.beam")
     return min(found, max(4, tree.size(tree.depth - 2) // 4))
+
+
+def known(network: Network, config: ShortlistConfig) -> int:
+    """Clusters above the labels that classifiers beside a network learn from and open, of those it finds best: as many
+    as it opens itself, or `shortlist.width`. It finds the clusters of documents that it has learned more easily than
+    those of others, so with its own few, classifiers would hardly meet what they must tell apart."""
+    tree, depth = network.tree, network.tree.depth
+    own, wanted = at(network.search.beam, depth - 2, depth, "beam"), at(config.width, depth - 1, depth, "width")
+    return min(max(own, wanted), tree.size(depth - 2))
 
 
 def first_weights(encoded: Encoded, recipe: Recipe) -> NDArray[np.float32] | None:
@@ -134,7 +146,7 @@ def shortlist(
     """M of the classifiers below the network's clusters, for some documents (None: all) with their labels Y: the
     clusters of the truth, those that the network opens, or both.
 
-    A network that reaches the labels opens as many as at prediction, another one `shortlist.width`.
+    As many as classifiers open at prediction.
     """
     network, raw = encoded.network, encoded.raw
     assert network is not None and raw is not None  # noqa: PT018
@@ -146,7 +158,7 @@ def shortlist(
     if source == "teacher":
         return teacher
     if network.whole:
-        width = at(beam, depth - 2, depth, "finetune.width")
+        width = known(network, config)
     else:
         width = opened(tree, at(config.width, depth - 1, depth, "shortlist.width"))
     width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
