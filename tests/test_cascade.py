@@ -205,6 +205,15 @@ def test_classifiers_stand_below_the_networks_clusters():
     assert (network.gives_margins, ranker.gives_margins) == (False, True)
 
 
+@pytest.mark.parametrize(("width", "opened"), [(1, 3), (4, 4), (50, 6)])
+def test_classifiers_know_more_clusters_than_the_network_opens(width, opened):
+    """As many as `shortlist.width`, of those there are; never fewer than the network."""
+    settings = {"finetune.width": (1, 2, 3), "shortlist.width": width, "finetune.epochs": 0.5}
+    network, ranker = fit(settings).members
+    assert network.searching.beam == (2, 3, 1)
+    assert ranker.searching.beam == (2, opened, 1)
+
+
 def test_several_layers_go_through_a_map_of_their_own():
     (member,) = fit({"ranker": "none", "finetune.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
     assert member.embedder.readings == [Reading((1, 2), "cls", 32), Reading((2,), "cls"), Reading((2,), "cls")]
