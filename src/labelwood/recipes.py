@@ -310,7 +310,7 @@ METHODS: dict[str, Method] = {
                 shard_tokens=4096,
             ),
             coarse=TreeConfig(branch=8, leaf=8, min_codes=2048, flat=8192),  # few levels, and wide ones
-            shortlist=ShortlistConfig(source="union"),
+            shortlist=ShortlistConfig(source="union", width=1),  # what it opens: its levels are searched once
             ranker="network",
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
             ensemble=EnsembleConfig(average="sigmoid", candidates=50),
