@@ -101,7 +101,7 @@ class Blend:
             # clusters are found as the network finds them, labels scored by their margins
             depth, shortlist = tree.depth, self.recipe.shortlist
             combiner = (*(at(network.combiner, t, depth, "combiner") for t in range(depth - 1)), "noop")
-            beam = tuple(at(network.beam, t, depth, "beam") for t in range(depth))
+            beam = tuple(at(network.beam, t, depth, "finetune.width") for t in range(depth))
             beam = (*beam[:-2], known(self.network, shortlist), *beam[-1:]) if depth > 1 else beam
             return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner, beam=beam))
         if tree is self.network.tree:
@@ -122,7 +122,8 @@ def known(network: Network, config: ShortlistConfig) -> int:
     as it opens itself, or `shortlist.width`. It finds the clusters of documents that it has learned more easily than
     those of others, so with its own few, classifiers would hardly meet what they must tell apart."""
     tree, depth = network.tree, network.tree.depth
-    own, wanted = at(network.search.beam, depth - 2, depth, "beam"), at(config.width, depth - 1, depth, "width")
+    own: int = at(network.search.beam, depth - 2, depth, "finetune.width")
+    wanted: int = at(config.width, depth - 1, depth, "shortlist.width")
     return min(max(own, wanted), tree.size(depth - 2))
 
 
