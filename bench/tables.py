@@ -20,7 +20,8 @@ TWICE = {"finetune.epochs": 1}  # on two levels, a document is seen twice
 TAIL = {"tail.alpha": 0.6, "tail.beta": 0.5}
 NO_WORDS = {"encoder.features": "embedding"}
 PARABEL = {"tree.branch": 2, "search.combiner": "l2-hinge"}
-NINE = {"ensemble.runs": 9, "ensemble.labels": ("pifa", "pifa-neural", "text-neural") * 3}
+KINDS = ("pifa", "pifa-neural", "text-neural")
+THREE, NINE = ({"ensemble.runs": 3 * n, "ensemble.labels": KINDS * n} for n in (1, 3))
 AVERAGES = ("rank", "mean", "round-robin")
 TABLES: dict[str, tuple[str, Rows]] = {
     "methods": (
@@ -160,6 +161,7 @@ TABLES: dict[str, tuple[str, Rows]] = {
             "text": (XT, {"labels.kind": "text-neural"}),
             "pifa, first token": (XT, {"encoder.pooling": "cls"}),
             "three seeds of pifa": (XT, {"ensemble.runs": 3}),
+            "three label representations": (XT, THREE),
             **{f"nine models, {average}": (XT, {**NINE, "ensemble.average": average}) for average in AVERAGES},
         },
     ),

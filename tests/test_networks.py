@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood import limits
+from labelwood.averages import EnsembleConfig
 from labelwood.data import from_lists
 from labelwood.neural.blend import Blend, opened
 from labelwood.neural.config import Reading
@@ -69,6 +71,15 @@ def test_the_first_network_of_neural_features_is_trained_once(tmp_path):
     assert len(model.members) == 3
     assert sum(event.step == 1 for event in told) == 3
     assert identity_of(model)["recipe"]["ensemble"]["labels"] == list(kinds)
+
+
+def test_runs_that_differ_in_nothing_else_have_seeds_of_their_own():
+    """So the same member is the same bytes in every ensemble that has it."""
+    config = EnsembleConfig(runs=5, labels=("pifa", "pifa-neural", "pifa", "pifa", "pifa-neural"))
+    assert [config.seed(7, run) for run in range(5)] == [7, 7, 8, 9, 8]
+    config = EnsembleConfig(runs=3, encoders=("a", "b", "a"))
+    assert [config.seed(0, run) for run in range(3)] == [0, 0, 1]
+    assert [EnsembleConfig(runs=2).seed(limits.MAX_SEED, run) for run in range(2)] == [limits.MAX_SEED, 0]
 
 
 @pytest.mark.parametrize("source", ["teacher", "predicted", "union"])

@@ -36,7 +36,10 @@ class EnsembleConfig:
     candidates: int = setting(20, "labels asked of each tree, if k is not more", low=1, high=limits.MAX_K)
     weights: tuple[float, ...] | None = setting(None, "weight of each member; none: all the same", low=0, high=1e6)
     runs: int = setting(
-        1, "times the whole recipe is trained, with one seed after another", low=1, high=limits.MAX_TREES
+        1,
+        "times the whole recipe is trained; those of the same encoder and labels.kind have one seed after another",
+        low=1,
+        high=limits.MAX_TREES,
     )
     encoders: tuple[str, ...] | None = setting(None, "the encoder of each run; none: encoder.model for all")
     labels: tuple[str, ...] | None = setting(None, "labels.kind of each run; none: the same for all")
@@ -45,6 +48,12 @@ class EnsembleConfig:
     def members(self) -> int:
         """Models that predict together: every tree of every run."""
         return self.trees * self.runs
+
+    def seed(self, first: int, number: int) -> int:
+        """The seed of a run: it counts the runs before it that differ in nothing else."""
+        encoders, labels = self.encoders or ("",) * self.runs, self.labels or ("",) * self.runs
+        kinds = list(zip(encoders, labels, strict=True))
+        return (first + kinds[:number].count(kinds[number])) % (limits.MAX_SEED + 1)
 
     def of(self, count: int, weights: tuple[float, ...] | None) -> EnsembleConfig:
         """The same average over so many given models."""

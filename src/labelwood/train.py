@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, limits
+from . import _core
 from .config import to_dict
 from .data import Dataset
 from .digests import digest_arrays, digest_plain
@@ -188,7 +188,7 @@ class _Trainer(Stages):
         recipe, encoders, kinds = self.recipe, self.recipe.ensemble.encoders, self.recipe.ensemble.labels
         encoder = recipe.encoder if encoders is None else dataclasses.replace(recipe.encoder, model=encoders[number])
         labels = recipe.labels if kinds is None else dataclasses.replace(recipe.labels, kind=kinds[number])
-        seed = (recipe.seed + number) % (limits.MAX_SEED + 1)
+        seed = recipe.ensemble.seed(recipe.seed, number)
         own = dataclasses.replace(recipe, seed=seed, encoder=encoder, labels=labels)
         return dataclasses.replace(self, recipe=own, whole=recipe)
 
@@ -313,4 +313,4 @@ class _Trainer(Stages):
         models = config.encoders or (whole.encoder.model,) * config.runs
         fitting = (i for i in range(config.runs) if kinds[i] == "pifa" and models[i] == own)
         alike = next((i for i in range(config.runs) if models[i] == own), 0)
-        return (whole.seed + next(fitting, alike)) % (limits.MAX_SEED + 1)
+        return config.seed(whole.seed, next(fitting, alike))
