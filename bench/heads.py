@@ -1,12 +1,13 @@
 """Heads over 30 thousand to 3 million labels: time of a training step, memory, and time of a search.
 
-    python bench/heads.py --labels 30000 300000 3000000 --steps 200 --out docs/heads.md
+    python bench/heads.py --labels 30000 300000 3000000 --steps 200 --out heads.json --figure docs/heads.svg
 
 Synthetic documents of 32 random tokens with 5 random labels each; the encoder is the default one. Trees have 2^10, 2^13
 and 2^16 clusters where there are labels enough, as CascadeXML's largest; second moments are kept by row. A step is
 measured with all heads, and with the first level alone: the difference is what the labels cost. A search is that of the
 trained heads from given vectors, one document at a time on one thread; beside it a beam of ten over a tree of 32
-children, as XR-Transformer's classifiers have, on the same vectors. Each row runs in a process of its own.
+children, as XR-Transformer's classifiers have, on the same vectors. Each row runs in a process of its own. --out keeps
+the rows; where that file is there, its rows are not measured again.
 """
 
 from __future__ import annotations
@@ -133,26 +134,55 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def draw(rows: list[dict[str, Any]], file: Path) -> None:
+    """Step time, memory and search time by the number of labels."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    mpl.rcParams["svg.hashsalt"] = "labelwood"
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", sharex=True)
+    panels = (
+        ("a training step of 32 documents, s", {"whole": "step", "of it for the labels": "heads"}),
+        ("memory, GB", {"peak": "peak GB", "weights of the heads": "weights GB"}),
+        ("search of one document, ms", {"the heads' shortlists": "cascade ms", "a beam of ten": "beam ms"}),
+    )
+    labels = [r["labels"] for r in rows]
+    for axis, (title, lines) in zip(axes, panels, strict=True):
+        for name, key in lines.items():
+            axis.plot(labels, [r[key] for r in rows], "o-", label=name)
+        axis.set(title=title, xlabel="labels", xscale="log", ylim=(0, None))
+        axis.legend(frameon=False)
+    figure.savefig(file, metadata={"Date": None})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labels", type=int, nargs="+", default=[30_000, 100_000, 300_000, 1_000_000, 3_000_000])
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--one", action="store_true", help="this process measures one row and prints it as JSON")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="a JSON file of the rows")
+    parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(one(options.labels[0], options.steps, options.threads)))
         return
-    rows = []
+    kept = options.out is not None and options.out.exists()
+    rows = json.loads(options.out.read_text(encoding="utf-8")) if kept else []
     for labels in options.labels:
+        if any(row["labels"] == labels for row in rows):
+            continue
         command = [sys.executable, __file__, "--one", "--labels", str(labels), "--steps", str(options.steps)]
         done = subprocess.run([*command, "--threads", str(options.threads)], check=True, stdout=subprocess.PIPE)
         rows.append(json.loads(done.stdout))
         print(table(rows[-1:]).splitlines()[-1], flush=True)
+        if options.out is not None:
+            options.out.write_text(json.dumps(rows), encoding="utf-8")
     print("\n" + table(rows))
-    if options.out is not None:
-        options.out.write_text(table(rows) + "\n", encoding="utf-8")
+    if options.figure is not None:
+        draw(rows, options.figure)
 
 
 if __name__ == "__main__":

@@ -83,11 +83,14 @@ def figures(models: list[Analysis], out: Path) -> None:
             _line(axis, getattr(model.attention, name), model.method, color)
         if found.pretrained_attention is not None:
             _line(axis, getattr(found.pretrained_attention, name), "pretrained", "0.5", "o--")
-        for t, read_ in enumerate(found.layers, 1):
-            axis.axvline(max(read_), color="0.85", zorder=0)
-            axis.annotate(f"level {t}", (max(read_), 1), xycoords=("data", "axes fraction"), fontsize=7, ha="right",
-                          va="top", rotation=90)  # fmt: skip
-        axis.set(title=title, xlabel="layer", xticks=range(1, len(found.similarity) + 1))
+        last = [max(read_) for read_ in found.layers]
+        for layer in sorted(set(last)):
+            levels = [str(t) for t, read_ in enumerate(last, 1) if read_ == layer]
+            axis.axvline(layer, color="0.85", zorder=0)
+            axis.annotate(f"level {', '.join(levels)}", (layer, 1), (0, 2), xycoords=("data", "axes fraction"),
+                          textcoords="offset points", fontsize=7, ha="center", va="bottom")  # fmt: skip
+        axis.set_title(title, pad=16)
+        axis.set(xlabel="layer", xticks=range(1, len(found.similarity) + 1))
         axis.set_ylim(bottom=0)
     axes[0].legend(frameon=False)
     figure.savefig(out / "attention.svg", metadata={"Date": None})
