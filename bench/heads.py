@@ -7,7 +7,7 @@ and 2^16 clusters where there are labels enough, as CascadeXML's largest; second
 measured with all heads, and with the first level alone: the difference is what the labels cost. A search is that of the
 trained heads from given vectors, one document at a time on one thread; beside it a beam of ten over a tree of 32
 children, as XR-Transformer's classifiers have, on the same vectors. Each row runs in a process of its own. --out keeps
-the rows; where that file is there, its rows are not measured again.
+the rows; those of the same version, steps and threads that it has are not measured again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from prepare import version
 
 KEPT = (128, 256, 95)  # clusters kept at each level, as for Amazon-3M
 DOCS, LENGTH, BATCH = 4096, 32, 32
@@ -40,15 +42,12 @@ def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
     """All figures at one number of labels."""
     import torch
 
-    from labelwood.linear import from_weights
     from labelwood.neural import encoder as encoders
     from labelwood.neural import pretrained
     from labelwood.neural.config import EncoderConfig, Reading
     from labelwood.neural.head import Head
     from labelwood.neural.tokens import Tokens
-    from labelwood.neural.trainer import Opens, Schedule, Task, Trainer
-    from labelwood.search import Search, SearchConfig, search
-    from labelwood.sparse import Csr
+    from labelwood.neural.trainer import Opens, Task
 
     torch.set_num_threads(threads)
     rng = np.random.default_rng(0)
@@ -57,53 +56,78 @@ def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
     net = encoders.load(pretrained.find("minilm"), EncoderConfig(model="minilm"))
     net.read([Reading((max(1, net.depth - len(sizes) + 1 + t),), "cls") for t in range(len(sizes))])
     tokens = Tokens(rng.integers(1000, 20000, DOCS * LENGTH).astype(np.int32), np.arange(DOCS + 1) * LENGTH, 2)
-    truth = [np.sort(rng.integers(0, labels, (DOCS, 5)), axis=1)]
-    for ptr in reversed(ptrs[1:]):
-        truth.insert(0, np.searchsorted(ptr, truth[0], "right") - 1)
-    ys = []
-    for nodes, size in zip(truth, sizes, strict=True):
-        rows = [np.unique(row) for row in nodes]
-        flat = np.concatenate(rows).astype(np.int32)
-        ys.append(Csr(np.cumsum([0, *map(len, rows)]), flat, np.ones(len(flat), np.float32), size))
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    truth = random_truth(ptrs, sizes, rng)
+    base = peak()
     generator = torch.Generator().manual_seed(0)
     heads = [Head.random(size, net.width, generator, glorot=True, moments="row") for size in sizes]
     tasks = [
         Task(head, t, y, None, ptr, "bce", 1.0, 1e-3, 0.2, 1.0, Opens(KEPT[t - 1]) if t else None)
-        for t, (head, y, ptr) in enumerate(zip(heads, ys, ptrs, strict=True))
+        for t, (head, y, ptr) in enumerate(zip(heads, truth, ptrs, strict=True))
     ]
+    found = trained(net, tokens, tasks, steps)
+    found |= {"peak GB": peak(), "base GB": base, "rows": sum(head.moments.used for head in heads)}
+    found |= {"weights GB": sum(head.table.numel() for head in heads) * 4 / 1e9}
+    found |= searched(net.embed(tokens.first(64)), net.width, [head.table.numpy() for head in heads], ptrs)
+    return {"labels": labels, "levels": "-".join(map(str, sizes)), **found}
+
+
+def peak() -> float:
+    """Gigabytes that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def random_truth(ptrs: list[np.ndarray], sizes: list[int], rng: np.random.Generator) -> list[Any]:
+    """Y of every level: random labels, and their clusters."""
+    from labelwood.sparse import Csr
+
+    nodes = [np.sort(rng.integers(0, sizes[-1], (DOCS, 5)), axis=1)]
+    for ptr in reversed(ptrs[1:]):
+        nodes.insert(0, np.searchsorted(ptr, nodes[0], "right") - 1)
+    found = []
+    for level, size in zip(nodes, sizes, strict=True):
+        rows = [np.unique(row) for row in level]
+        flat = np.concatenate(rows).astype(np.int32)
+        found.append(Csr(np.cumsum([0, *map(len, rows)]), flat, np.ones(len(flat), np.float32), size))
+    return found
+
+
+def trained(net: Any, tokens: Any, tasks: list[Any], steps: int) -> dict[str, Any]:
+    """Median seconds of a step with all heads, what of it the levels below the first take, and candidates."""
+    from labelwood.neural.trainer import Schedule, Trainer
+
     schedule = Schedule(steps, BATCH, 16384, 1e-4, 0.1, 0.0, 0.0, None, 1)
-    seconds = {}
-    for name, some in (("coarse", tasks[:1]), ("all", tasks)):
+    seconds, width = [], 0.0
+    for some, count in ((tasks[:1], 10), (tasks, steps)):
         trainer = Trainer(net, some, tokens, np.arange(DOCS), schedule, key=(0, 0))
-        times, width = [], 0.0
-        for _ in range(steps if name == "all" else 10):
+        times = []
+        for _ in range(count):
             start = time.perf_counter()
             _, width = trainer.advance()
             times.append(time.perf_counter() - start)
-        seconds[name] = float(np.median(times[2:]))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    weights = sum(head.table.numel() for head in heads) * 4
-    touched = sum(head.moments.used for head in heads)
-    levels = []
-    for t, (head, ptr) in enumerate(zip(heads, ptrs, strict=True)):
-        table = head.table.numpy()
-        levels.append(from_weights(table[:, :-1], table[:, -1].copy(), ptr, "float16", t * net.width))
-    x = net.embed(tokens.first(64))
-    config = SearchConfig(beam=(*KEPT[: len(sizes) - 1], 1), combiner=("noop",) * (len(sizes) - 1) + ("sigmoid",))
-    cascade = timed(lambda row: search(row, levels, Search(config, len(sizes), 10, cols=(0, x.shape[1])), threads=1), x)
-    last = heads[-1].table.numpy()
-    wide = [k for k in (32, 1024, 32768) if k * 8 <= labels]
-    beam = []
-    for size, ptr in zip([*wide, labels], pointers([*wide, labels]), strict=True):
-        beam.append(from_weights(last[:size, :-1], last[:size, -1].copy(), ptr, "float16"))
-    dense = np.ascontiguousarray(x[:, -net.width :])
+        seconds.append(float(np.median(times[2:])))
+    return {"step": seconds[1], "heads": seconds[1] - seconds[0], "candidates": width}
+
+
+def searched(x: np.ndarray, width: int, tables: list[np.ndarray], ptrs: list[np.ndarray]) -> dict[str, Any]:
+    """Milliseconds of a search down the heads, and of a beam over a tree of 32 children with the last head's rows."""
+    from labelwood.linear import from_weights
+    from labelwood.search import Search, SearchConfig, search
+
+    depth, last = len(tables), tables[-1]
+    levels = [
+        from_weights(table[:, :-1], table[:, -1].copy(), ptr, "float16", t * width)
+        for t, (table, ptr) in enumerate(zip(tables, ptrs, strict=True))
+    ]
+    config = SearchConfig(beam=(*KEPT[: depth - 1], 1), combiner=("noop",) * (depth - 1) + ("sigmoid",))
+    cascade = timed(lambda row: search(row, levels, Search(config, depth, 10, cols=(0, x.shape[1])), threads=1), x)
+    sizes = [*(k for k in (32, 1024, 32768) if k * 8 <= len(last)), len(last)]
+    beam = [
+        from_weights(last[:size, :-1], last[:size, -1].copy(), ptr, "float16")
+        for size, ptr in zip(sizes, pointers(sizes), strict=True)
+    ]
+    dense = np.ascontiguousarray(x[:, -width:])
     others = timed(lambda row: search(row, beam, Search(SearchConfig(), len(beam), 10), threads=1), dense)
-    return {
-        "labels": labels, "levels": "-".join(map(str, sizes)), "candidates": width, "step": seconds["all"],
-        "heads": seconds["all"] - seconds["coarse"], "weights GB": weights / 1e9, "peak GB": peak * 1024 / 1e9,
-        "base GB": base * 1024 / 1e9, "rows": touched, "cascade ms": cascade, "beam ms": others, "steps": steps,
-    }  # fmt: skip
+    return {"cascade ms": cascade, "beam ms": others}
 
 
 def timed(call: Any, x: np.ndarray) -> float:
@@ -169,14 +193,16 @@ def main() -> None:
     if options.one:
         print(json.dumps(one(options.labels[0], options.steps, options.threads)))
         return
+    common = {"steps": options.steps, "threads": options.threads, "version": version()}
     kept = options.out is not None and options.out.exists()
     rows = json.loads(options.out.read_text(encoding="utf-8")) if kept else []
+    rows = [row for row in rows if common.items() <= row.items()]
     for labels in options.labels:
         if any(row["labels"] == labels for row in rows):
             continue
         command = [sys.executable, __file__, "--one", "--labels", str(labels), "--steps", str(options.steps)]
         done = subprocess.run([*command, "--threads", str(options.threads)], check=True, stdout=subprocess.PIPE)
-        rows.append(json.loads(done.stdout))
+        rows.append({**json.loads(done.stdout), **common})
         print(table(rows[-1:]).splitlines()[-1], flush=True)
         if options.out is not None:
             options.out.write_text(json.dumps(rows), encoding="utf-8")
