@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 import labelwood as lw
 from labelwood.data import from_lists
-from labelwood.neural import bilstm, words
+from labelwood.neural import bilstm, pretrained, words
 from labelwood.neural.analysis import analyse
 from labelwood.neural.attended import AttentionLevel
 from labelwood.neural.attention import LabelAttention
@@ -284,6 +285,13 @@ def test_an_encoders_own_table_is_the_first_one():
     source = words.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0)
     assert np.array_equal(member.embedder.state["0.words.weight"], source.table)
     assert source.table.shape[1] == 32
+
+
+def test_an_encoders_own_vectors_are_as_long_as_random_ones():
+    table = words.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0).table
+    own = AutoModel.from_pretrained(pretrained.find("minilm").folder).get_input_embeddings().weight.detach().numpy()
+    assert np.mean(np.square(table, dtype=float)) == pytest.approx(1 / 3, rel=1e-6)
+    assert np.allclose(table, own / np.sqrt(3 * np.mean(np.square(own, dtype=float))), rtol=1e-5)
 
 
 # --- what is refused -----------------------------------------------------------------------------

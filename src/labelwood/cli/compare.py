@@ -33,6 +33,8 @@ from .options import (
 if TYPE_CHECKING:
     from ..compare import Row
 
+MARKS = "osD^v<>Pp*X"  # of a figure's points, so that colours are not all that tells them apart
+
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def compare(
@@ -112,7 +114,7 @@ def table(rows: list[Row], anchor: str | None) -> None:
 
 
 def figure(rows: list[Row], file: Path) -> None:
-    """P@1 against the time of one text and against training time."""
+    """P@1 against the time of one text and against training time; the legend is in the order of the leaderboard."""
     with needs("drawing a figure", "figures"):
         import matplotlib as mpl
 
@@ -121,13 +123,17 @@ def figure(rows: list[Row], file: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "labelwood"
     drawn, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     for axis, (name, title) in zip(axes, (("latency", "one text, ms"), ("training", "training, s")), strict=True):
-        for row in rows:
+        for i, row in enumerate(rows):
             x, y = max(1e-3, getattr(row, name)), row.metrics["P@1"]
             low, high = row.metrics["intervals"].get("P@1", (y, y))
-            axis.errorbar(x, y, yerr=[[max(0.0, y - low)], [max(0.0, high - y)]], fmt="o", color="tab:green", alpha=0.8)
-            axis.annotate(row.name, (x, y), xytext=(6, 4), textcoords="offset points", fontsize=8)
+            bar = [[max(0.0, y - low)], [max(0.0, high - y)]]
+            look = {"fmt": MARKS[i % len(MARKS)], "color": f"C{i % 10}", "elinewidth": 0.8, "alpha": 0.9}
+            axis.errorbar(x, y, yerr=bar, label=row.name, **look)
         axis.set(xscale="log", xlabel=title)
-        axis.margins(x=0.2)
-    axes[0].set_ylabel("P@1")
+        axis.grid(alpha=0.3)
+        axis.margins(x=0.1)
+    axes[0].set_ylabel("P@1, with its 95 % interval")
+    if rows:
+        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside right", frameon=False)
     drawn.savefig(file, metadata={"Date": None})
     plt.close(drawn)

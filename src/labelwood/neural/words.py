@@ -1,7 +1,9 @@
 """Word vectors for a BiLSTM, and the tokeniser that numbers its words: a pretrained encoder's, or a file's as GloVe's.
 
 With a file, or with neither, the words are those of the training texts: runs of letters, digits and `_`, lower-cased.
-Kept are words that the file knows and those of two texts or more; vectors are the file's, else uniform in (-1, 1).
+Kept are words that the file knows and those of two texts or more; vectors are the file's, else uniform in (-1, 1). A
+pretrained encoder normalises its vectors after reading them and keeps them ten times as short: they are brought to the
+length of random ones, at which an LSTM hears them.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def find(config: EncoderConfig, texts: Documents, seed: int) -> Words | pretrain
         return pretrained.find(config.model)
     if config.vectors is None and config.model != "none":
         found = pretrained.find(config.model)
-        return Words(_pretrained(found), found.tokeniser())
+        return Words(_stretched(_pretrained(found)), found.tokeniser())
     counts = Counter(word for i in range(len(texts)) for word in set(re.findall(r"\w+", texts[i].lower())))
     given = {} if config.vectors is None else read(Path(config.vectors).expanduser(), counts)
     kept = sorted((w for w in counts if counts[w] > 1 or w in given), key=lambda w: (-counts[w], w))[:MOST]
@@ -63,6 +65,12 @@ def find(config: EncoderConfig, texts: Documents, seed: int) -> Words | pretrain
     for i, word in enumerate(kept, len(SPECIAL)):
         table[i] = given.get(word, table[i])
     return Words(table, _tokeniser([*SPECIAL, *kept]))
+
+
+def _stretched(table: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vectors times one number, after which their mean square is that of random ones, 1/3."""
+    square = float(np.mean(np.square(table, dtype=np.float64)))
+    return table * np.float32((3 * square) ** -0.5) if square else table
 
 
 def read(path: Path, wanted: Counter[str]) -> dict[str, NDArray[np.float32]]:
