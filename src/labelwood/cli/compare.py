@@ -134,6 +134,6 @@ def figure(rows: list[Row], file: Path) -> None:
         axis.margins(x=0.1)
     axes[0].set_ylabel("P@1, with its 95 % interval")
     if rows:
-        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside right", frameon=False)
+        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     drawn.savefig(file, metadata={"Date": None})
     plt.close(drawn)
