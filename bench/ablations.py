@@ -1,4 +1,4 @@
-"""The ablations of the XR-Transformer and CascadeXML papers on a real set, and both beside the linear recipes.
+"""The ablations of the XR-Transformer, CascadeXML and X-Transformer papers on a real set, beside the linear recipes.
 
     LABELWOOD_DATA=… python bench/ablations.py --data quickstart-debtags --tables methods bootstrap --seeds 0 1 2
 

@@ -133,7 +133,7 @@ def _tokeniser(words: list[str]) -> bytes:
 def _pretrained(source: pretrained.Source) -> NDArray[np.float32]:
     """The table of word pieces of a pretrained encoder: the matrix that has a row for each."""
     with needs("an encoder", "neural"):
-        from safetensors import safe_open
+        from safetensors import SafetensorError, safe_open
     try:
         for path in source.weight_files:
             with safe_open(path, "pt") as file:
@@ -141,6 +141,6 @@ def _pretrained(source: pretrained.Source) -> NDArray[np.float32]:
                     shape = file.get_slice(name).get_shape()
                     if len(shape) == 2 and shape[0] == source.config.get("vocab_size"):
                         return np.asarray(file.get_tensor(name).float().numpy())
-    except Exception as error:  # of safetensors, or a file that is missing
+    except (OSError, SafetensorError) as error:
         raise ConfigError(f"the encoder {source.folder} cannot be opened: {error}") from error
     raise ConfigError(f"the encoder {source.folder} has no table of word vectors; give encoder.vectors a GloVe file.")
