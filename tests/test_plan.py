@@ -81,7 +81,7 @@ def test_a_stage_that_ends_above_the_budget_is_stopped_too():
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(lw.BudgetError, match=r"needs about \d+MB.*budget is 1MB"):
+    with pytest.raises(lw.BudgetError, match=r"needs about [\d.]+[KMG]B.*budget is 1MB"):
         lw.train(*keyword_set(), memory="1MB", work=tmp_path / "work")
     assert not (tmp_path / "work").exists()
     with pytest.raises(lw.BudgetError, match="work=FOLDER"):
