@@ -195,7 +195,7 @@ void bind_linear(nb::module_& m) {
          In<float> yv, In<int64_t> mp, In<int32_t> mi, In<float> mv, In<int64_t> child_ptr, In<float> negative,
          std::optional<In2<float>> first, int loss, int solver, bool mean_start, float l1, float cp, float cn,
          float eps, int max_iter, float bias, float threshold, int weight, uint64_t seed, uint64_t tree, uint64_t level,
-         nb::object write, int threads, nb::object progress) {
+         uint64_t first_parent, nb::object write, int threads, nb::object progress) {
         const Features x = features_view(xp, xi, xv, cols, dense);
         const Csr yt = csr_view(yp, yi, yv, x.rows()), mt = csr_view(mp, mi, mv, x.rows());
         if (static_cast<int64_t>(child_ptr.shape(0)) != mt.rows + 1 || child_ptr.data()[mt.rows] != yt.rows)
@@ -219,7 +219,8 @@ void bind_linear(nb::module_& m) {
                                   .weight = static_cast<Weight>(weight),
                                   .seed = seed,
                                   .tree = tree,
-                                  .level = level};
+                                  .level = level,
+                                  .first_parent = first_parent};
         Control control;
         Outbox outbox(control);
         const Sink sink{[&](int64_t parent, std::vector<uint8_t>&& r) { outbox.put(parent, std::move(r)); },
@@ -233,7 +234,7 @@ void bind_linear(nb::module_& m) {
       nb::arg("child_ptr"), nb::arg("negative"), nb::arg("first").none(), nb::arg("loss"), nb::arg("solver"),
       nb::arg("mean_start"), nb::arg("l1"), nb::arg("cp"), nb::arg("cn"), nb::arg("eps"), nb::arg("max_iter"),
       nb::arg("bias"), nb::arg("threshold"), nb::arg("weight"), nb::arg("seed"), nb::arg("tree"), nb::arg("level"),
-      nb::arg("write"), nb::arg("threads"), nb::arg("progress").none(),
+      nb::arg("first_parent"), nb::arg("write"), nb::arg("threads"), nb::arg("progress").none(),
       "Train the classifiers of one level; write(parent, record) gets each chunk in a fixed order.");
 
   m.def(

@@ -30,7 +30,7 @@ void bind_tree(nb::module_& m) {
       "split",
       [](In<int64_t> zp, In<int32_t> zi, In<float> zv, int64_t cols, In2<float> dense, In<int32_t> members,
          In<int64_t> node_ptr, In<int32_t> parts, int cut, int max_iter, int64_t sample, uint64_t seed, uint64_t tree,
-         int threads, nb::object progress) {
+         int64_t first, int threads, nb::object progress) {
         const Features z = features_view(zp, zi, zv, cols, dense);
         if (node_ptr.shape(0) != parts.shape(0) + 1 ||
             node_ptr.data()[parts.shape(0)] != static_cast<int64_t>(members.shape(0)))
@@ -41,7 +41,7 @@ void bind_tree(nb::module_& m) {
           segments.push_back({node_ptr.data()[i], node_ptr.data()[i + 1], parts.data()[i]});
         Control control;
         run_polled(control, progress, [&] {
-          segments = split(z, order, std::move(segments), {static_cast<Cut>(cut), max_iter, sample, seed, tree},
+          segments = split(z, order, std::move(segments), {static_cast<Cut>(cut), max_iter, sample, seed, tree, first},
                            threads, control);
         });
         std::vector<int64_t> ptr{0};
@@ -50,7 +50,7 @@ void bind_tree(nb::module_& m) {
       },
       nb::arg("z_ptr"), nb::arg("z_idx"), nb::arg("z_val"), nb::arg("z_cols"), nb::arg("z_dense"), nb::arg("members"),
       nb::arg("node_ptr"), nb::arg("parts"), nb::arg("cut"), nb::arg("max_iter"), nb::arg("sample"), nb::arg("seed"),
-      nb::arg("tree"), nb::arg("threads"), nb::arg("progress").none(),
+      nb::arg("tree"), nb::arg("first"), nb::arg("threads"), nb::arg("progress").none(),
       "Cut node i of a permutation of labels into (up to) parts[i] parts: (new permutation, part pointers).");
 }
 

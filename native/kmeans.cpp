@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fixed_sums.h"
 #include "kmeans_many.h"
 #include "rng.h"
 
@@ -26,17 +27,6 @@ struct Scored {
   bool operator<(const Scored& o) const { return score != o.score ? score < o.score : at < o.at; }
 };
 
-// The sum of the rows that are not right[i], in two partial sums of fixed ranges: the same bits for any thread count.
-void sum_left(const LabelRows& z, const std::vector<uint8_t>& right, std::vector<float> (&part)[2], int threads,
-              Control& control) {
-  parallel_for(threads, 2, control, [&](int64_t h, int) {
-    part[h].assign(z.width(), 0);
-    for (int64_t i = h ? z.n / 2 : 0; i < (h ? z.n : z.n / 2); ++i)
-      if (!right[i]) z.add(i, 1, part[h].data());
-  });
-  for (size_t f = 0; f < part[0].size(); ++f) part[0][f] += part[1][f];
-}
-
 // c = z_r - z_l for a random r and the least similar of eight random others: two equal starts would leave c = 0.
 void start_apart(const LabelRows& z, uint64_t k, std::vector<float>& c) {
   const uint32_t n = static_cast<uint32_t>(z.n);
@@ -57,11 +47,16 @@ void start_apart(const LabelRows& z, uint64_t k, std::vector<float>& c) {
 // Members stay sorted within each side. R is the total minus L, which halves the adding.
 void bisect(const LabelRows& z, int32_t* m, int64_t left, uint64_t k, int max_iter, int threads, Control& control) {
   const int64_t n = z.n;
-  std::vector<float> c(z.width(), 0), total, part[2];
+  std::vector<float> c(z.width(), 0), total, low;
   start_apart(z, k, c);
   std::vector<uint8_t> right(n, 0), before;
-  sum_left(z, right, part, threads, control);
-  total = part[0];
+  const std::vector<int64_t> blocks = sum_blocks(n, [&](int64_t i) { return z.entries(i); });
+  const auto sum_left = [&](std::vector<float>& out) {
+    sum_rows(blocks, z.width(), threads, control, out, [&](int64_t i, float* sum) {
+      if (!right[i]) z.add(i, 1, sum);
+    });
+  };
+  sum_left(total);
   std::vector<Scored> scored(n), order;
   for (int iter = 0; iter < max_iter; ++iter) {
     const int64_t block = 1024;
@@ -75,13 +70,11 @@ void bisect(const LabelRows& z, int32_t* m, int64_t left, uint64_t k, int max_it
     if (right == before) break;
     before = right;
     if (iter + 1 == max_iter) break;
-    sum_left(z, right, part, threads, control);
-    const std::vector<float>& low = part[0];
-    std::vector<float>& high = part[1];
-    for (size_t f = 0; f < c.size(); ++f) high[f] = total[f] - low[f];
-    const double a = length(low), b = length(high);
+    sum_left(low);
+    for (size_t f = 0; f < c.size(); ++f) c[f] = total[f] - low[f];
+    const double a = length(low), b = length(c);
     const double down = a > 0 ? 1 / a : 0, up = b > 0 ? 1 / b : 0;  // in double: 1 / a may leave float's range
-    for (size_t f = 0; f < c.size(); ++f) c[f] = static_cast<float>(high[f] * up - low[f] * down);
+    for (size_t f = 0; f < c.size(); ++f) c[f] = static_cast<float>(c[f] * up - low[f] * down);
   }
   const std::vector<int32_t> members(m, m + n);
   int64_t a = 0, b = left;
@@ -91,7 +84,7 @@ void bisect(const LabelRows& z, int32_t* m, int64_t left, uint64_t k, int max_it
 // Cut one segment: into two by bisect, into all its parts at once otherwise.
 std::vector<Segment> cut(const LabelRows& z, int32_t* m, const Segment& s, const KMeansConfig& config, int threads,
                          Control& control) {
-  const uint64_t k = key(config.seed, config.tree, s.begin, s.end, s.parts);
+  const uint64_t k = key(config.seed, config.tree, config.first + s.begin, config.first + s.end, s.parts);
   if (config.cut == Cut::kway) return kway(z, m, s, k, config.max_iter, threads, control);
   if (config.cut == Cut::uneven) return uneven(z, m, s, k, config.max_iter, config.sample, threads, control);
   const int32_t parts = s.parts / 2;

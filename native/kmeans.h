@@ -18,6 +18,7 @@ struct KMeansConfig {
   int max_iter = 20;
   int64_t sample = 100;  // uneven: rows per centre that the centres are fitted on
   uint64_t seed = 0, tree = 0;
+  int64_t first = 0;  // where the members stand among those of the whole level: a part of it is cut as the whole is
 };
 
 struct Segment {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "fixed_sums.h"
 #include "kernels.h"
 #include "rng.h"
 
@@ -57,23 +58,37 @@ struct Means {
     return order;
   }
 
-  // Centres are the normalised sums of their rows. A centre is one task, its rows in order: the same bits for any
-  // number of threads.
+  // Centres are the normalised sums of their rows, in fixed blocks. Those of one block are tasks side by side; a centre
+  // of several has all threads for itself.
   void recentre() {
     std::vector<int64_t> ptr;
     const std::vector<int32_t> order = grouped(ptr);
-    const int64_t width = z.width();
-    centres.resize(width * parts);
+    centres.resize(z.width() * parts);
+    std::vector<std::vector<int64_t>> blocks(parts);
+    std::vector<int64_t> large, small;
+    for (int32_t c = 0; c < parts; ++c) {
+      const int32_t* rows = order.data() + ptr[c];
+      blocks[c] = sum_blocks(ptr[c + 1] - ptr[c], [&](int64_t i) { return z.entries(rows[i]); });
+      (blocks[c].size() > 2 ? large : small).push_back(c);
+    }
     std::vector<std::vector<float>> sums(threads);
-    parallel_for(threads, parts, control, [&](int64_t c, int worker) {
-      std::vector<float>& sum = sums[worker];
-      sum.assign(width, 0);
-      for (int64_t r = ptr[c]; r < ptr[c + 1]; ++r) z.add(order[r], 1, sum.data());
-      double norm = 0;
-      for (float v : sum) norm += double(v) * v;
-      const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
-      for (int64_t f = 0; f < width; ++f) centres[f * parts + c] = static_cast<float>(sum[f] * scale);
-    });
+    auto one = [&](int64_t c, int worker, int inside) {
+      const int32_t* rows = order.data() + ptr[c];
+      sum_rows(blocks[c], z.width(), inside, control, sums[worker],
+               [&](int64_t i, float* sum) { z.add(rows[i], 1, sum); });
+      store(c, sums[worker]);
+    };
+    for (int64_t c : large) one(c, 0, threads);
+    parallel_for(threads, static_cast<int64_t>(small.size()), control,
+                 [&](int64_t t, int worker) { one(small[t], worker, 1); });
+  }
+
+  // A sum of rows, normalised, as centre c.
+  void store(int64_t c, const std::vector<float>& sum) {
+    double norm = 0;
+    for (float v : sum) norm += double(v) * v;
+    const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
+    for (size_t f = 0; f < sum.size(); ++f) centres[f * parts + c] = static_cast<float>(sum[f] * scale);
   }
 
   void score(int64_t i, std::vector<float>& out) const {

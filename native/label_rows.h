@@ -24,6 +24,7 @@ struct LabelRows {
 
   int64_t sparse_cols() const { return in_place_ ? z_->sparse.cols : local_.sparse_cols(); }
   int64_t width() const { return sparse_cols() + dense_cols; }
+  int64_t entries(int64_t i) const { return bounds(i)[1] - bounds(i)[0] + dense_cols; }
 
   // f(column, value) for every entry of a row, the dense block last.
   template <typename Visit>

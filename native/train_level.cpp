@@ -226,7 +226,7 @@ class Trainer {
     const LocalRows& rows = cluster.rows;
     s.active.resize(rows.n);
     s.order.resize(rows.n);
-    Order order{key(config_.seed, config_.tree, config_.level, job.parent), rows.n, &control_};
+    Order order{key(config_.seed, config_.tree, config_.level, config_.first_parent + job.parent), rows.n, &control_};
     Block b;
     b.n = rows.n;
     b.ptr = rows.ptr.data();

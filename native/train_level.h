@@ -21,6 +21,7 @@ struct SolverConfig {
   int max_iter = 100;
   Weight weight = Weight::f32;  // how weights are stored
   uint64_t seed = 0, tree = 0, level = 0;
+  uint64_t first_parent = 0;  // number of the first parent given here among all of its level
 };
 
 // Where the records of finished chunks go (chunk.h), one call at a time, in an order that does not depend on threads:

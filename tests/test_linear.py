@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 
 import numpy as np
@@ -110,6 +111,31 @@ def test_threads_and_lane_grouping_do_not_change_a_bit():
     for other in levels[1:]:
         for name, array in levels[0].tensors().items():
             assert array.tobytes() == other.tensors()[name].tobytes(), name
+
+
+def test_part_of_a_level_is_trained_as_in_the_whole():
+    """The last three parents alone, as another process may be given them, come out in the same bytes."""
+    rng = np.random.default_rng(8)
+    x, _ = random_features(rng, 80, 12, 2)
+    y, _ = random_labels(rng, 80, 20)
+    m, _ = random_labels(rng, 80, 5)
+    child_ptr = np.array([0, 4, 8, 12, 16, 20])
+    config = LinearConfig(max_iter=3, eps=1e-6)  # stopped early, when the order of the visits still shows
+    place = Place(1, 2, seed=9)
+    whole = train_level(x, y, m, child_ptr, config, place=place, threads=2)
+    own_y, own_m = (as_csr(a.to_scipy()[:, first:]) for a, first in ((y, 8), (m, 2)))
+    part, other = (
+        train_level(
+            x, own_y, own_m, child_ptr[2:] - 8, config, place=dataclasses.replace(place, first=first), threads=2
+        )
+        for first in (2, 0)
+    )
+
+    def records(level: LinearLevel, parents: range) -> list[bytes]:
+        return [level.records[a : a + n].tobytes() for a, n in level.places[parents].tolist()]
+
+    assert records(part, range(3)) == records(whole, range(2, 5))
+    assert records(other, range(3)) != records(whole, range(2, 5))
 
 
 def test_a_cost_of_two_is_the_example_twice():

@@ -104,6 +104,29 @@ def test_centres_fitted_on_a_sample_equal_the_twin(seed, n, parts, sample):
 
 
 @pytest.mark.parametrize("way", sorted(TWINS))
+def test_sums_of_several_blocks_have_the_same_bits_for_any_thread_count(way):
+    """3.2 million numbers are four blocks of rows, one of them short, in the whole and in the largest cluster."""
+    rng = np.random.default_rng(5)
+    z = Features(dense=(rng.normal(size=(8000, 400)) + 3 * (np.arange(8000)[:, None] < 7000)).astype(np.float32))
+    found = [split(z, 3, way, 1, 4, threads) for threads in (1, 2, 3, 7)]
+    assert all(other == found[0] for other in found)
+
+
+@pytest.mark.parametrize("way", sorted(TWINS))
+def test_part_of_a_level_is_cut_as_in_the_whole(way):
+    """What another process may be given: its random draws are those of its place in the whole level."""
+    z, _ = random_features(np.random.default_rng(6), 300, 40, 0)
+    cutter = Cutter(z, 4, 0, 0, 5, 100, 2)
+    order, ptr = np.random.default_rng(0).permutation(300).astype(np.int32), np.array([0, 90, 170, 300])
+    parts = np.array([3, 4, 5], np.int32)
+    whole, cuts = cutter.cut(order, ptr, parts, way, 0)
+    own, own_cuts = cutter.cut(order[90:], ptr[1:] - 90, parts[1:], way, 0, first=90)
+    assert own.tolist() == whole[90:].tolist()
+    assert (own_cuts + 90).tolist() == [cut for cut in cuts if cut >= 90]
+    assert cutter.cut(order[90:], ptr[1:] - 90, parts[1:], way, 0)[0].tolist() != own.tolist()
+
+
+@pytest.mark.parametrize("way", sorted(TWINS))
 def test_rows_read_in_place_or_gathered_give_the_same_bits(way):
     """A segment is gathered unless it has four entries per feature: columns nobody uses must change nothing."""
     _, whole = random_features(np.random.default_rng(2), 300, 30, 0)

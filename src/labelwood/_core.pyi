@@ -68,6 +68,7 @@ def split(
     sample: int,
     seed: int,
     tree: int,
+    first: int,
     threads: int,
     progress: Progress | None,
 ) -> tuple[NDArray[int32], NDArray[int64]]: ...
@@ -100,6 +101,7 @@ def train_level(
     seed: int,
     tree: int,
     level: int,
+    first_parent: int,
     write: Callable[[int, NDArray[uint8]], None],
     threads: int,
     progress: Progress | None,

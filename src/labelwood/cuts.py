@@ -30,11 +30,17 @@ class Cutter:
     progress: Tick | None = None
 
     def cut(
-        self, order: NDArray[np.int32], ptr: NDArray[np.int64], parts: NDArray[np.int32], way: str, level: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Cut order[ptr[i]:ptr[i+1]] into parts[i] parts ("uneven" may make fewer): the new order and ptr."""
+        self, order: NDArray[np.int32], ptr: NDArray[np.int64], parts: NDArray[np.int32], way: str, level: int,
+        *, first: int = 0,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
+        """Cut order[ptr[i]:ptr[i+1]] into parts[i] parts ("uneven" may make fewer): the new order and ptr.
+
+        `first` is where this order begins in that of the whole level, of which it may be a part: randomness is keyed by
+        the place in the whole.
+        """
         tree = 0 if level < self.shared else self.tree
         way_number, z = _WAYS.index(way), self.z.parts
         return _core.split(
-            *z, order, ptr, parts, way_number, self.max_iter, self.sample, self.seed, tree, self.threads, self.progress
-        )
+            *z, order, ptr, parts, way_number, self.max_iter, self.sample, self.seed, tree, first,
+            self.threads, self.progress,
+        )  # fmt: skip

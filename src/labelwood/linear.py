@@ -249,12 +249,13 @@ def relevance(y: Csr, config: LinearConfig) -> Csr:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where in a run a level is trained: keys its randomness."""
+    """Where in a run a level is trained, or the part of it that begins with parent `first`: keys its randomness."""
 
     level: int
     levels: int
     seed: int
     tree: int = 0
+    first: int = 0
 
 
 def train_level(
@@ -304,6 +305,7 @@ def train_level(
         seed=place.seed,
         tree=place.tree,
         level=t,
+        first_parent=place.first,
         write=pile.write,
         threads=threads,
         progress=progress,
