@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt
-NATIVE := CMakeLists.txt $(wildcard native/*)
+NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
 .PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling bench-transformer bench-ablations \
@@ -47,12 +47,12 @@ lint: $(VENV)/.lint $(VENV)/.test
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/clang-format --dry-run --Werror native/*.cpp native/*.h
+	$(VENV)/bin/clang-format --dry-run --Werror native/*/*.cpp native/*/*.h
 
 format: $(VENV)/.lint
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
-	$(VENV)/bin/clang-format -i native/*.cpp native/*.h
+	$(VENV)/bin/clang-format -i native/*/*.cpp native/*/*.h
 
 # Side by side with the peers, each in an environment of its own under BENCH_VENVS. LABELWOOD_DATA names the folder with
 # the data sets, BENCH holds options of bench/scoreboard.py: make bench BENCH="--data debian-deps --repeats 5".

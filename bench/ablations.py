@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from labelwood.bootstrap import RowScores, compare
+from labelwood.base.progress import Silent
 from labelwood.data import Dataset, align_labels, read, read_label_texts, with_label_texts
-from labelwood.metrics import MetricsConfig, by_row
-from labelwood.progress import Silent
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.train import train
+from labelwood.metrics.intervals import RowScores, compare
+from labelwood.metrics.ranking import MetricsConfig, by_row
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train
+from labelwood.recipes.methods import resolve
 from prepare import locate, version
 from tables import DEEP, SIZES, TABLES
 

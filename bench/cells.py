@@ -28,8 +28,8 @@ import numpy as np
 from scipy import sparse
 
 import labelwood
-from labelwood.metrics import MetricsConfig, evaluate
-from labelwood.sparse import as_csr
+from labelwood.arrays.sparse import as_csr
+from labelwood.metrics.ranking import MetricsConfig, evaluate
 
 SIDES = Path(__file__).parent / "sides"
 

@@ -42,12 +42,12 @@ def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
     """All figures at one number of labels."""
     import torch
 
-    from labelwood.neural import encoder as encoders
-    from labelwood.neural import pretrained
-    from labelwood.neural.config import EncoderConfig, Reading
-    from labelwood.neural.head import Head
-    from labelwood.neural.tokens import Tokens
-    from labelwood.neural.trainer import Opens, Task
+    from labelwood.neural.encoders import encoder as encoders
+    from labelwood.neural.encoders import pretrained
+    from labelwood.neural.encoders.tokens import Tokens
+    from labelwood.neural.training.head import Head
+    from labelwood.neural.training.trainer import Opens, Task
+    from labelwood.recipes.network_settings import EncoderConfig, Reading
 
     torch.set_num_threads(threads)
     rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def peak() -> float:
 
 def random_truth(ptrs: list[np.ndarray], sizes: list[int], rng: np.random.Generator) -> list[Any]:
     """Y of every level: random labels, and their clusters."""
-    from labelwood.sparse import Csr
+    from labelwood.arrays.sparse import Csr
 
     nodes = [np.sort(rng.integers(0, sizes[-1], (DOCS, 5)), axis=1)]
     for ptr in reversed(ptrs[1:]):
@@ -93,7 +93,7 @@ def random_truth(ptrs: list[np.ndarray], sizes: list[int], rng: np.random.Genera
 
 def trained(net: Any, tokens: Any, tasks: list[Any], steps: int) -> dict[str, Any]:
     """Median seconds of a step with all heads, what of it the levels below the first take, and candidates."""
-    from labelwood.neural.trainer import Schedule, Trainer
+    from labelwood.neural.training.trainer import Schedule, Trainer
 
     schedule = Schedule(steps, BATCH, 16384, 1e-4, 0.1, 0.0, 0.0, None, 1)
     seconds, width = [], 0.0
@@ -110,8 +110,8 @@ def trained(net: Any, tokens: Any, tasks: list[Any], steps: int) -> dict[str, An
 
 def searched(x: np.ndarray, width: int, tables: list[np.ndarray], ptrs: list[np.ndarray]) -> dict[str, Any]:
     """Milliseconds of a search down the heads, and of a beam over a tree of 32 children with the last head's rows."""
-    from labelwood.linear import from_weights
-    from labelwood.search import Search, SearchConfig, search
+    from labelwood.parts.linear import from_weights
+    from labelwood.parts.search import Search, SearchConfig, search
 
     depth, last = len(tables), tables[-1]
     levels = [
@@ -132,7 +132,7 @@ def searched(x: np.ndarray, width: int, tables: list[np.ndarray], ptrs: list[np.
 
 def timed(call: Any, x: np.ndarray) -> float:
     """Median milliseconds of one row."""
-    from labelwood.sparse import Features
+    from labelwood.arrays.sparse import Features
 
     times = []
     for i in range(len(x)):

@@ -23,7 +23,7 @@ from scipy import sparse
 
 import labelwood as lw
 from labelwood.data import align_labels
-from labelwood.features import Tfidf, TfidfConfig
+from labelwood.parts.tfidf import Tfidf, TfidfConfig
 
 VERSION = 1  # of the recipe below; to be raised when it changes
 TEXTS = 500

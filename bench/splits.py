@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 import labelwood as lw
+from labelwood.base.progress import Silent
 from labelwood.data import read
-from labelwood.progress import Silent
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.train import train as run_recipe
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train as run_recipe
+from labelwood.recipes.methods import resolve
 from prepare import locate
 
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")

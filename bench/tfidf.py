@@ -34,7 +34,7 @@ def clock(work: Callable[[], object]) -> tuple[object, tuple[float, float]]:
 
 def run_labelwood(texts: list[str], threads: int) -> Times:
     from labelwood.data import Texts
-    from labelwood.features import Tfidf
+    from labelwood.parts.tfidf import Tfidf
 
     (tfidf, _), fit = clock(lambda: Tfidf.fit(Texts.from_strings(texts), threads=threads))  # type: ignore[misc]
     _, transform = clock(lambda: tfidf.transform(Texts.from_strings(texts), threads=threads))

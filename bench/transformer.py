@@ -23,9 +23,9 @@ import numpy as np
 from scipy import sparse
 
 from labelwood.data import align_labels, read
-from labelwood.features import Tfidf, TfidfConfig
-from labelwood.metrics import MetricsConfig, evaluate
-from labelwood.neural.pretrained import find
+from labelwood.metrics.ranking import MetricsConfig, evaluate
+from labelwood.neural.encoders.pretrained import find
+from labelwood.parts.tfidf import Tfidf, TfidfConfig
 from prepare import locate, version
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +78,7 @@ def run(side: str, python: str, folder: Path, settings: dict[str, str], turn: in
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     y, truth = (sparse.load_npz(folder / f"{name}.npz") for name in ("y", "truth"))
     counts = np.asarray((y != 0).sum(axis=0)).ravel()
-    from labelwood.sparse import as_csr
+    from labelwood.arrays.sparse import as_csr
 
     scores = evaluate(
         np.load(out.with_suffix(".npy")), as_csr(truth), counts, y.shape[0], MetricsConfig(ks=(1, 3, 5), bootstrap=0)

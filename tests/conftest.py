@@ -14,8 +14,8 @@ import hypothesis
 import pytest
 
 import tiny
-from labelwood.config import with_settings
-from labelwood.recipes import METHODS
+from labelwood.base.config import with_settings
+from labelwood.recipes.methods import METHODS
 
 hypothesis.settings.register_profile("labelwood", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("labelwood")
@@ -34,7 +34,8 @@ if HAS_TORCH:
     os.environ["LABELWOOD_ENCODER"] = str(tiny.write(Path(_FOLDER.name) / "encoder"))
     os.environ["HF_HUB_OFFLINE"] = "1"
 else:
-    _NEEDS = re.compile(r"^(import torch|from torch|from labelwood\.neural|from small|import small)\b", re.MULTILINE)
+    _ROOMS = r"from labelwood\.(?:neural|evaluation|planning\.timing|pipeline\.networks)"
+    _NEEDS = re.compile(rf"^(import torch|from torch|{_ROOMS}|from small|import small)\b", re.MULTILINE)
     _FILES = Path(__file__).parent.glob("test_*.py")
     collect_ignore = [file.name for file in _FILES if _NEEDS.search(file.read_text(encoding="utf-8"))]
 

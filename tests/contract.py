@@ -18,8 +18,8 @@ import pytest
 from scipy import sparse
 
 import labelwood as lw
-from labelwood import recipes
-from labelwood.sparse import as_csr
+from labelwood.arrays.sparse import as_csr
+from labelwood.recipes import methods
 from toy import contract_set, noisy_set
 
 SHAPES: dict[str, dict[str, object]] = {"flat": {}, "deep": {"tree.leaf": 2, "tree.branch": 2}}
@@ -44,7 +44,7 @@ class Case:
     @property
     def encodes(self) -> bool:
         """Has the recipe an encoder? It reads text alone then, and rounds by the shape of its batches."""
-        return recipes.method(self.method).recipe.encoder.on
+        return methods.method(self.method).recipe.encoder.on
 
     def refuses_features(self) -> bool:
         """A recipe that reads text says so when it is given features, before any work."""
@@ -165,7 +165,7 @@ def check_scores_are_finite_and_sorted(case: Case) -> None:
 
 def check_ties_go_by_id(case: Case) -> None:
     """Two labels that are always together cannot be told apart; side by side they get one score."""
-    if recipes.method(case.method).recipe.joint:
+    if methods.method(case.method).recipe.joint:
         return  # the rows of a network's head start from different random weights
     model = case.train(TEXTS, [[*row, "twin-b", "twin-a"] for row in LISTS], settings={"tree.leaf": 100})
     for row in model.predict(TEXTS, k=LABELS + 2):
@@ -382,7 +382,7 @@ def check_relevance_of_the_user(case: Case) -> None:
 
 
 def check_every_preset(case: Case) -> None:
-    from labelwood.recipes import method
+    from labelwood.recipes.methods import method
 
     for preset in method(case.method).presets:
         model = case.train(TEXTS, LISTS, preset=preset)

@@ -1,4 +1,4 @@
-"""The slow twin of native/tokenise.cpp and native/tfidf.cpp: the rules of docs/tokenising.md, word by word."""
+"""The slow twin of native/text/tokenise.cpp and tfidf.cpp: the rules of docs/tokenising.md, word by word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from labelwood.features import TfidfConfig
+from labelwood.parts.tfidf import TfidfConfig
 
 UNSPACED = (
     "CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC NUMBER ZERO", "IDEOGRAPHIC ITERATION",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import labelwood as lw
 from labelwood.data import from_lists
-from labelwood.neural import pretrained
-from labelwood.neural.config import EncoderConfig
-from labelwood.neural.tokens import Tokeniser
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.train import train
+from labelwood.neural.encoders import pretrained
+from labelwood.neural.encoders.tokens import Tokeniser
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train
+from labelwood.recipes.methods import resolve
+from labelwood.recipes.network_settings import EncoderConfig
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood.arrays.sparse import Csr
+from labelwood.base.progress import QUIET
 from labelwood.cli import main
 from labelwood.data import from_lists
-from labelwood.neural import analysis, pretrained
-from labelwood.neural import encoder as encoders
-from labelwood.neural.analysis import analyse, pwcca, shortlists
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.sparse import Csr
-from labelwood.train import train
+from labelwood.evaluation.network_analysis import analyse, pwcca, shortlists
+from labelwood.neural import inside
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.encoders import pretrained
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train
+from labelwood.recipes.methods import resolve
 from small import LISTS, READ, TEXTS, fit, tokeniser
 
 QUICK = {"finetune.epochs": 1, "coarse.levels": (4,), "finetune.width": (1, 2)}
@@ -52,7 +54,7 @@ def test_directions_weigh_by_what_they_carry():
 def test_recall_counts_clusters_and_whole_paths():
     """Against plain sets: the share of a document's true clusters among those kept."""
     (member, *_) = cascade(ranker="none").members
-    x = member.features(lw.data.Texts.from_strings(TEXTS), None, 1, lw.progress.QUIET)
+    x = member.features(lw.data.Texts.from_strings(TEXTS), None, 1, QUIET)
     truth = from_lists(TEXTS, LISTS).labels
     (kept,), paths = shortlists(member, x, truth, 1)
     nodes = member.reach(x, 1, 1).nodes
@@ -71,7 +73,7 @@ def test_recall_counts_clusters_and_whole_paths():
 
 def test_labels_that_training_never_saw_do_not_count():
     (member, *_) = cascade(ranker="none").members
-    x = member.features(lw.data.Texts.from_strings(TEXTS[:2]), None, 1, lw.progress.QUIET)
+    x = member.features(lw.data.Texts.from_strings(TEXTS[:2]), None, 1, QUIET)
     wide = len(member.labels) + 1
     only = Csr(np.array([0, 1, 2]), np.array([0, wide - 1], np.int32), np.ones(2, np.float32), wide)
     first = Csr(np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32), wide - 1)
@@ -85,7 +87,7 @@ def test_attention_is_that_of_the_pretrained_model(engine):
 
     source = pretrained.find("minilm")
     tokens = tokeniser()(["word1 word2", "a b c d e f g h", "common"])
-    found, vectors = analysis._inside(encoders.load(source, dataclasses.replace(READ, engine=engine)), tokens, 1)
+    found, vectors = inside.inside(encoders.load(source, dataclasses.replace(READ, engine=engine)), tokens, 1)
     model = AutoModel.from_pretrained(source.folder, attn_implementation="eager").eval()
     import torch
 

@@ -10,18 +10,19 @@ import torch
 from transformers import AutoModel
 
 import labelwood as lw
+from labelwood.base.progress import QUIET
 from labelwood.data import from_lists
-from labelwood.neural import bilstm, pretrained, words
-from labelwood.neural.analysis import analyse
-from labelwood.neural.attended import AttentionLevel
-from labelwood.neural.attention import LabelAttention
-from labelwood.neural.config import EncoderConfig
-from labelwood.neural.lean import Packed
-from labelwood.neural.tokens import Tokeniser, Tokens
-from labelwood.recipes import METHODS, resolve
-from labelwood.run import Run
-from labelwood.train import train, train_into
-from labelwood.tree import level_sizes
+from labelwood.evaluation.network_analysis import analyse
+from labelwood.neural.attention_level import AttentionLevel
+from labelwood.neural.encoders import bilstm, pretrained, word_vectors
+from labelwood.neural.encoders.bert import Packed
+from labelwood.neural.encoders.label_attention import LabelAttention
+from labelwood.neural.encoders.tokens import Tokeniser, Tokens
+from labelwood.parts.tree import level_sizes
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train, train_into
+from labelwood.recipes.methods import METHODS, resolve
+from labelwood.recipes.network_settings import EncoderConfig
 from small import LISTS, TEXTS, Stop
 from toy import noisy_set
 
@@ -62,7 +63,7 @@ def twin(mlp: LabelAttention, states: np.ndarray, row: np.ndarray) -> float:
 @pytest.mark.parametrize("grad", [True, False])
 def test_label_attention_is_its_slow_twin(seed, grad, monkeypatch):
     """Random candidates, unequal lengths; in pieces where no gradient is wanted."""
-    monkeypatch.setattr("labelwood.neural.attention.AT_ONCE", 40)
+    monkeypatch.setattr("labelwood.neural.encoders.label_attention.AT_ONCE", 40)
     rng = np.random.default_rng(seed)
     lengths, d, u = [int(x) for x in rng.integers(1, 9, size=4)], 6, 7
     packed, table = batch(lengths), rng.normal(size=(u, d + 1)).astype(np.float32)
@@ -170,7 +171,7 @@ def test_network_and_classifiers_share_what_is_above_the_labels():
     assert network.levels[0] is ranker.levels[0]
     assert (network.gives_margins, ranker.gives_margins) == (False, True)
     assert ranker.levels[1].dense_begin == 128 + 32  # tokens and the mean state come before it at its length
-    x = network.features(lw.data.Texts.from_strings(TEXTS[:3]), None, 1, lw.progress.QUIET)
+    x = network.features(lw.data.Texts.from_strings(TEXTS[:3]), None, 1, QUIET)
     assert x.dense_cols == 128 + 2 * 32
     assert np.linalg.norm(x.dense[:, 160:], axis=1) == pytest.approx(1)
 
@@ -243,15 +244,15 @@ def glove(tmp_path, text: str = GLOVE) -> str:
 def test_vectors_of_a_file_and_of_words_that_it_lacks(tmp_path, header):
     config = EncoderConfig(engine="bilstm", vectors=glove(tmp_path, header + GLOVE))
     texts = ["Common word1, word2!", "word2 once", "COMMON"]
-    found = words.find(config, texts, 5)
+    found = word_vectors.find(config, texts, 5)
     tokens = Tokeniser(found.tokeniser(), 8)([*texts, "", "never common?"])
     assert tokens.ids.tolist() == [2, 4, 3, 1, 3, 0, 1, 2, 1, 1, 0, 2, 1]  # [UNK] [SEP] common word2 word1
     assert found.table[[2, 4]].tolist() == [[1, 2, 3], [0.5, -0.5, 0]]
     assert found.table.shape == (5, 3)
     rest = found.table[[0, 1, 3]]
     assert (np.abs(rest) <= 1).all()
-    assert np.array_equal(rest, words.find(config, texts, 5).table[[0, 1, 3]])
-    assert not np.array_equal(rest, words.find(config, texts, 6).table[[0, 1, 3]])
+    assert np.array_equal(rest, word_vectors.find(config, texts, 5).table[[0, 1, 3]])
+    assert not np.array_equal(rest, word_vectors.find(config, texts, 6).table[[0, 1, 3]])
 
 
 def test_a_model_of_word_vectors_needs_no_file_any_more(tmp_path):
@@ -282,13 +283,13 @@ def test_files_that_hold_no_vectors_are_refused(tmp_path, text, message):
 
 def test_an_encoders_own_table_is_the_first_one():
     (member,) = fit({"finetune.steps": 0, "ranker": "none"}).members
-    source = words.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0)
+    source = word_vectors.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0)
     assert np.array_equal(member.embedder.state["0.words.weight"], source.table)
     assert source.table.shape[1] == 32
 
 
 def test_an_encoders_own_vectors_are_as_long_as_random_ones():
-    table = words.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0).table
+    table = word_vectors.find(EncoderConfig(model="minilm", engine="bilstm"), [], 0).table
     own = AutoModel.from_pretrained(pretrained.find("minilm").folder).get_input_embeddings().weight.detach().numpy()
     assert np.mean(np.square(table, dtype=float)) == pytest.approx(1 / 3, rel=1e-6)
     assert np.allclose(table, own / np.sqrt(3 * np.mean(np.square(own, dtype=float))), rtol=1e-5)
@@ -336,7 +337,9 @@ def test_damaged_models_are_refused(tmp_path):
         "word vectors must be": {"embedder": {**state, "1.words.weight": state["1.words.weight"][:3]}},
         "finite": {"embedder": {**state, "1.words.weight": bad_words}},
         "is not a BiLSTM": {"about": {**about, "config": {**about["config"], "hidden_size": 2**40}}},
-        "tokeniser gives": {"spec": words._tokeniser(["[UNK]", "[SEP]", *(f"x{i}" for i in range(999)), "word1"])},
+        "tokeniser gives": {
+            "spec": word_vectors._tokeniser(["[UNK]", "[SEP]", *(f"x{i}" for i in range(999)), "word1"])
+        },
     }
     for number, (message, change) in enumerate(cases.items()):
         embedder = dataclasses.replace(

@@ -11,7 +11,7 @@ import labelwood as lw
 from cases import DISTINCT
 from faults.bits import SURROUNDINGS, run
 from labelwood import _core
-from labelwood.recipes import METHODS
+from labelwood.recipes.methods import METHODS
 
 pytestmark = pytest.mark.native
 every_recipe = pytest.mark.parametrize("method", DISTINCT)

@@ -10,16 +10,17 @@ import pytest
 import torch
 
 import labelwood as lw
+from labelwood.arrays.sparse import Csr
+from labelwood.base.progress import QUIET
 from labelwood.data import from_lists
-from labelwood.neural.cascade import Cascade, placed
-from labelwood.neural.config import Reading
-from labelwood.neural.head import Candidates, Head, Rows
-from labelwood.neural.trainer import Opens, Schedule, Scored
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.sparse import Csr
-from labelwood.train import train, train_into
-from labelwood.tree import Tree
+from labelwood.neural.finetune.joint import Cascade, placed
+from labelwood.neural.training.head import Candidates, Head, Rows
+from labelwood.neural.training.trainer import Opens, Schedule, Scored
+from labelwood.parts.tree import Tree
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train, train_into
+from labelwood.recipes.methods import resolve
+from labelwood.recipes.network_settings import Reading
 from small import LISTS, TEXTS, Stop
 from toy import noisy_set
 
@@ -128,7 +129,7 @@ def test_a_network_predicts_what_its_heads_say(readout):
     (member,) = model.members
     tree, k = member.tree, 5
     assert tree.sizes == (2, 6, 12)
-    x = member.features(lw.data.Texts.from_strings(TEXTS[:30]), None, 1, lw.progress.QUIET)
+    x = member.features(lw.data.Texts.from_strings(TEXTS[:30]), None, 1, QUIET)
     ids, scores = model.predict_arrays(TEXTS[:30], k=k)
     widths = [level.dense_cols for level in member.levels]
     assert [level.dense_begin for level in member.levels] == [0, widths[0], widths[0] + widths[1]]
@@ -299,6 +300,6 @@ def test_classifiers_may_start_from_the_networks_head():
 def test_states_put_aside_on_disk_change_nothing(tmp_path, monkeypatch):
     """Large heads: the best state, and the levels it is measured by, are files; the model is the same."""
     expected = fit({"finetune.epochs": 2, "finetune.checks": 3}).predict_arrays(TEXTS)
-    monkeypatch.setattr("labelwood.workspace.ASIDE_BYTES", 1)
+    monkeypatch.setattr("labelwood.storage.stage_cache.ASIDE_BYTES", 1)
     found = fit({"finetune.epochs": 2, "finetune.checks": 3}, work=tmp_path / "w").predict_arrays(TEXTS)
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))

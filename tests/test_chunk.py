@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from cases import cases
 from chunks import chunk_of
 from labelwood import _core
-from labelwood.linear import WEIGHTS, LinearLevel
-from labelwood.search import Search, SearchConfig, search
-from labelwood.sparse import Csr, Features, as_csr
+from labelwood.arrays.sparse import Csr, Features, as_csr
+from labelwood.parts.linear import WEIGHTS, LinearLevel
+from labelwood.parts.search import Search, SearchConfig, search
 
 pytestmark = pytest.mark.native
 

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 import labelwood as lw
-from labelwood import cli, read_data, store
+from labelwood import cli, read_data
 from labelwood.cli import options, show
 from labelwood.data import stream
-from labelwood.metrics import Evaluation
+from labelwood.metrics.ranking import Evaluation
+from labelwood.storage import model_folder
 from toy import keyword_set
 
 ALL_KEYS = [f"{m}@{k}" for m in ("P", "R", "nDCG", "PSP", "PSnDCG", "coverage", "macro-F1") for k in (1, 3, 5, 10)]
@@ -193,7 +194,7 @@ def test_train_says_what_it_did(run: Run, train_file: Path, tmp_path: Path) -> N
     stages = [line.rsplit("  ", 1)[0].strip() for line in lines[3:-1]]
     assert stages == ["stage", "reading data", "reading words", "label features", "label tree", "level 1 of 2",
                       "level 2 of 2", "saving"]  # fmt: skip
-    size = show.size(store.describe(tmp_path / "m").bytes)
+    size = show.size(model_folder.describe(tmp_path / "m").bytes)
     assert lines[-1] == f"model: {tmp_path}/m (5 files, {size})"
 
 
@@ -215,7 +216,7 @@ def test_settings_come_from_preset_then_config_then_set(run: Run, train_file: Pa
     config.write_text("[search]\nbeam = 7\n[linear]\nthreshold = 0.2\ncp = 3.0\n")
     more = ["--preset", "tail", "--config", config, "--set", "linear.cp=2", "--set", "tfidf.words=1,2", "--seed", "9"]
     assert run("train", train_file, "--model", tmp_path / "m", *more).code == 0
-    recipe = store.describe(tmp_path / "m").meta["recipe"]
+    recipe = model_folder.describe(tmp_path / "m").meta["recipe"]
     assert recipe["tail"]["beta"] == 0.5  # preset
     assert recipe["search"]["beam"] == 7  # config over preset
     assert recipe["linear"]["threshold"] == 0.2
@@ -613,7 +614,7 @@ def test_folders_are_tested_on_their_test_part(run: Run, tmp_path: Path) -> None
 
 def test_inspect_shows_the_model(run: Run, model: Path, train_file: Path, tmp_path: Path) -> None:
     found = run("inspect", model)
-    manifest = store.describe(model)
+    manifest = model_folder.describe(model)
     assert found.out.startswith(f"{model}: xr-linear\n")
     rows = [line.split() for line in found.out.splitlines()]
     assert ["trained", "on", "72", "documents"] in rows
@@ -650,8 +651,8 @@ def test_methods_are_listed(run: Run) -> None:
 @pytest.mark.parametrize("name", lw.methods())
 def test_every_setting_is_listed(run: Run, name: str) -> None:
     found = run("methods", name)
-    from labelwood.config import describe
-    from labelwood.recipes import METHODS
+    from labelwood.base.config import describe
+    from labelwood.recipes.methods import METHODS
 
     rows = [line.split() for line in found.out.splitlines() if line]
     for row in describe(METHODS[name].recipe):

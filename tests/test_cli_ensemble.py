@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import labelwood as lw
-from labelwood import cli, store
+from labelwood import cli
+from labelwood.storage import model_folder
 from toy import keyword_set
 
 TEXTS, LISTS = keyword_set()
@@ -40,8 +41,8 @@ def test_models_become_one(folder, tmp_path, capsys):
     loaded = lw.load(made)
     assert isinstance(loaded, lw.Ensemble)
     assert loaded.config == lw.EnsembleConfig(2, "sigmoid", 50, (1.0, 3.0))
-    assert {"tree", "tree_2", "tfidf", "labels", "level-1_2"} < set(store.describe(made).files)
-    assert "labels_2" not in store.describe(made).files
+    assert {"tree", "tree_2", "tfidf", "labels", "level-1_2"} < set(model_folder.describe(made).files)
+    assert "labels_2" not in model_folder.describe(made).files
     code, found = run(capsys, "predict", made, "--text", "word3 common", "-k", "1")
     assert json.loads(found.out)["labels"][0]["label"] == "label3"
     code, found = run(capsys, "evaluate", made, folder / "data.jsonl", "--json", "-")

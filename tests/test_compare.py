@@ -8,7 +8,7 @@ import pytest
 
 import labelwood as lw
 from labelwood.cli import main
-from labelwood.compare import recipes
+from labelwood.reports.leaderboard import recipes
 from small import LISTS, TEXTS
 
 

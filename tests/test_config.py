@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import labelwood as lw
 from labelwood import limits
-from labelwood.config import (
+from labelwood.base.config import (
     PerLevel,
     at,
     check_levels,
@@ -24,7 +24,7 @@ from labelwood.config import (
     to_dict,
     with_settings,
 )
-from labelwood.recipes import METHODS, Recipe, from_plain, resolve
+from labelwood.recipes.methods import METHODS, Recipe, from_plain, resolve
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 import labelwood as lw
 from contract import CHECKS, SHAPES, Case, toy_model
-from labelwood.recipes import METHODS
+from labelwood.recipes.methods import METHODS
 
 pytestmark = pytest.mark.native
 

@@ -13,11 +13,11 @@ import pytest
 import zstandard
 
 import labelwood as lw
-import labelwood.config
+from labelwood.base.config import from_dict, to_dict
 from labelwood.data import ReadOptions, read, sniff, stream
 from labelwood.data.options import FORMATS
+from labelwood.data.parsing.source import Source
 from labelwood.data.read import _READERS
-from labelwood.data.source import Source
 
 LINES = b"".join(b'{"text": "line %d", "labels": ["a"]}\n' % i for i in range(1000))
 TEXTS = [f"line {i}" for i in range(1000)]
@@ -265,7 +265,7 @@ def test_every_format_has_a_reader():
 
 
 def test_a_line_longer_than_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelwood.data.source._LIMIT", 101)
+    monkeypatch.setattr("labelwood.data.parsing.source._LIMIT", 101)
     path = tmp_path / "d"
     path.write_bytes(b"x" * 99 + b"\n" + b"y" * 99 + b"\n")
     with Source(path) as source:
@@ -292,4 +292,4 @@ def test_options_are_checked():
         ReadOptions(text=5)
     assert ReadOptions(text=["title"]).text == ("title",)
     assert ReadOptions(text="title").text == ("title",)
-    assert lw.config.from_dict(ReadOptions, lw.config.to_dict(ReadOptions())) == ReadOptions()
+    assert from_dict(ReadOptions, to_dict(ReadOptions())) == ReadOptions()

@@ -13,9 +13,9 @@ import torch
 
 import labelwood as lw
 import tiny
-from labelwood.neural import encoder as encoders
-from labelwood.neural import lean, pretrained
-from labelwood.neural.encoder import Reading, packed
+from labelwood.neural.encoders import bert, pretrained
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.encoders.encoder import Reading, packed
 from small import LISTS, READ, TEXTS, fit, source, tokeniser
 
 
@@ -239,24 +239,24 @@ def test_a_model_folder_holds_no_code(tmp_path):
     assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors"}
     manifest = json.loads((folder / "labelwood.json").read_text())
     assert "auto_map" not in manifest["meta"]["encoder"]["config"]
-    assert lean.supports(manifest["meta"]["encoder"]["config"])
+    assert bert.supports(manifest["meta"]["encoder"]["config"])
 
 
 def test_dropout_keeps_the_mean_and_drops_whole_256ths():
     torch.manual_seed(0)
     x = torch.ones(1000, 1000, requires_grad=True)
-    y = lean.drop(x, 0.1, True)
+    y = bert.drop(x, 0.1, True)
     assert (y == 0).float().mean().item() == pytest.approx(26 / 256, abs=2e-3)
     assert y.max().item() == pytest.approx(256 / 230)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
-    assert lean.drop(x, 0.1, False) is x
-    assert lean.drop(x, 0.0, True) is x
+    assert bert.drop(x, 0.1, False) is x
+    assert bert.drop(x, 0.0, True) is x
 
 
 def test_rectangles_hold_neighbours_of_like_length():
     lengths = torch.tensor([10, 10, 10, 8, 7, 5, 5])
-    batch = lean.Packed.of(torch.arange(55), lengths)
+    batch = bert.Packed.of(torch.arange(55), lengths)
     assert [(g.count, g.longest, g.mask is None) for g in batch.groups] == [(4, 10, False), (1, 7, True), (2, 5, True)]
     assert batch.places.tolist() == [i for n in lengths.tolist() for i in range(n)]
     first = batch.groups[0]

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference
 from contract import LISTS, TEXTS, digest, matrices, orderly, same
-from labelwood import limits, store
-from labelwood.averages import AVERAGES, EnsembleConfig, Ranking, merge
-from labelwood.progress import Silent
+from labelwood import limits
+from labelwood.base.progress import Silent
+from labelwood.parts.rank_average import AVERAGES, EnsembleConfig, Ranking, merge
+from labelwood.storage import model_folder
 from toy import noisy_set
 
 pytestmark = pytest.mark.native
@@ -155,7 +156,7 @@ def test_levels_with_the_same_clusters_are_trained_and_stored_once(tmp_path):
     assert levels[1] == [f"tree 1 of 3, level {t} of 5" for t in (1, 2, 3, 4, 5)]
     assert levels[3] == [f"tree 3 of 3, level {t} of 5" for t in (3, 4, 5)]
     model.save(tmp_path / "m")
-    parts = set(store.describe(tmp_path / "m").files)
+    parts = set(model_folder.describe(tmp_path / "m").files)
     upper = {part for part in parts if part.startswith(("labels", "tfidf", "level-1", "level-2"))}
     assert upper == {"labels", "tfidf", "level-1", "level-2"}
     assert {"tree", "tree_2", "tree_3", "level-3", "level-3_2", "level-3_3"} < parts
@@ -344,10 +345,10 @@ def change(where: list[Any], value: Any) -> Any:
     ],
 )
 def test_a_forged_manifest_is_refused(folder, tmp_path, where, value, message):
-    found = store.load(folder)
+    found = model_folder.load(folder)
     meta = json.loads(json.dumps(found.meta))
     change(where, value)(meta)
-    store.save(tmp_path / "forged", meta, found.parts)
+    model_folder.save(tmp_path / "forged", meta, found.parts)
     with pytest.raises(lw.ModelFileError, match=message):
         lw.load(tmp_path / "forged")
 

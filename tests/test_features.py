@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference_tfidf as twin
 from cases import cases
-from labelwood import config as configs
+from labelwood.arrays.sparse import checked
+from labelwood.base import config as configs
 from labelwood.data.dataset import Texts
-from labelwood.features import TOKENISER_VERSION, Tfidf, TfidfConfig
-from labelwood.sparse import checked
+from labelwood.parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 
 pytestmark = pytest.mark.native
 ALL = TfidfConfig(min_df=1)
 RAW = TfidfConfig(min_df=1, min_chars=1, lowercase=False)
-UNICODE_14 = unicodedata.unidata_version == "14.0.0"  # what native/unicode_tables.h was made from
+UNICODE_14 = unicodedata.unidata_version == "14.0.0"  # what native/text/unicode_tables.h was made from
 
 
 def fit(texts, config=ALL, threads=2):
@@ -243,7 +243,7 @@ def test_batches_do_not_change_a_bit():
 
 def test_hash_seed_and_process_do_not_change_a_bit():
     code = (
-        "import hashlib, numpy as np; from labelwood.features import *; from labelwood.data import Texts\n"
+        "import hashlib, numpy as np; from labelwood.parts.tfidf import *; from labelwood.data import Texts\n"
         "t = [' '.join(f'w{(i * j) % 97}' for j in range(20)) for i in range(500)]\n"
         "f, x = Tfidf.fit(Texts.from_strings(t), TfidfConfig(words=(1, 2)), threads=2)\n"
         "print(hashlib.sha256(f.term_bytes.tobytes() + f.idf.tobytes() + x.data.tobytes()).hexdigest())"
@@ -409,7 +409,7 @@ def tokens_of(texts):
 def test_huge_document_memory():
     """100 MB of one document: the string, its arena, and little else."""
     code = (
-        "import resource, numpy as np; from labelwood.features import *; from labelwood.data import Texts\n"
+        "import resource, numpy as np; from labelwood.parts.tfidf import *; from labelwood.data import Texts\n"
         "t = ' '.join(f'word{i % 99991}' for i in range(1000))\n"
         "t = ' '.join(t for _ in range(100_000_000 // len(t)))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from labelwood.neural.head import Candidates, Head, batch_loss, loss_of
-from labelwood.neural.trainer import Schedule
-from labelwood.sparse import as_csr
+from labelwood.arrays.sparse import as_csr
+from labelwood.neural.training.head import Candidates, Head, batch_loss, loss_of
+from labelwood.neural.training.trainer import Schedule
 
 
 def test_candidates_are_the_children_of_the_shortlist():
@@ -83,7 +83,7 @@ def test_the_schedule_rises_and_falls():
 
 
 def test_the_best_of_many():
-    from labelwood.neural.match import largest
+    from labelwood.neural.finetune.matcher import largest
 
     logits = np.random.default_rng(0).integers(0, 9, size=(20, 50)).astype(np.float32)
     for keep in (1, 7, 50, 60):

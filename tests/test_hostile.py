@@ -18,13 +18,13 @@ from scipy import sparse
 import labelwood as lw
 from cases import DISTINCT
 from contract import LABELS, LISTS, TEXTS, matrices, orderly
-from labelwood.averages import AVERAGES
-from labelwood.config import describe, from_dict, merge, to_dict
+from labelwood.base.config import describe, from_dict, merge, to_dict
 from labelwood.data import Texts
-from labelwood.features import Tfidf, TfidfConfig
-from labelwood.linear import LOSSES
-from labelwood.recipes import METHODS, Recipe, from_plain, resolve
-from labelwood.search import COMBINERS
+from labelwood.parts.linear import LOSSES
+from labelwood.parts.rank_average import AVERAGES
+from labelwood.parts.search import COMBINERS
+from labelwood.parts.tfidf import Tfidf, TfidfConfig
+from labelwood.recipes.methods import METHODS, Recipe, from_plain, resolve
 from toy import keyword_set
 
 pytestmark = pytest.mark.native

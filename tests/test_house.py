@@ -15,7 +15,7 @@ import labelwood as lw
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sorted((ROOT / "src").rglob("*.py"))
-NATIVE = sorted([*(ROOT / "native").glob("*.cpp"), *(ROOT / "native").glob("*.h")])
+NATIVE = sorted([*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")])
 HEAVY = {"torch", "transformers", "fastapi", "uvicorn", "ray", "matplotlib", "pyarrow", "sklearn", "pandas"}
 NEVER = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

@@ -11,8 +11,8 @@ import labelwood as lw
 import reference
 from cases import cases
 from labelwood import _core
-from labelwood.labels import LabelFeatureConfig, binary, label_features, pifa, walked
-from labelwood.sparse import Csr, Features, as_csr
+from labelwood.arrays.sparse import Csr, Features, as_csr
+from labelwood.parts.label_features import LabelFeatureConfig, binary, label_features, pifa, walked
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native

@@ -14,15 +14,18 @@ import pytest
 from scipy import sparse
 
 import labelwood as lw
-from labelwood import limits, plain, store, tensorfile
-from labelwood.config import read_toml
-from labelwood.data import Texts, read, source
+from labelwood import limits
+from labelwood.arrays.sparse import Features, as_csr, as_dense, empty
+from labelwood.base import canonical_json
+from labelwood.base.config import read_toml
+from labelwood.data import Texts, read
 from labelwood.data.dataset import check_label
-from labelwood.features import Tfidf, TfidfConfig, _check
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.sparse import Features, as_csr, as_dense, empty
-from labelwood.tree import TreeConfig, build
+from labelwood.data.parsing import source
+from labelwood.parts.tfidf import Tfidf, TfidfConfig, _check
+from labelwood.parts.tree import TreeConfig, build
+from labelwood.pipeline.run_options import Run
+from labelwood.recipes.methods import resolve
+from labelwood.storage import model_folder, safetensors_file
 from toy import keyword_set
 
 LOWERED = {"MAX_LINE_BYTES": 100, "MAX_MANIFEST_BYTES": 2000, "MAX_JSON_ITEMS": 100, "MAX_HEADER_BYTES": 300}
@@ -69,29 +72,33 @@ def config_file(size: int, tmp: Path) -> None:
 
 def manifest(size: int, tmp: Path) -> None:
     """A folder whose manifest has exactly `size` bytes."""
-    store.save(tmp / "probe", {"x": ""}, {"part": {"a": np.zeros(1)}})
-    short = len((tmp / "probe" / store.MANIFEST).read_bytes())
-    store.save(tmp / "m", {"x": "y" * (size - short)}, {"part": {"a": np.zeros(1)}})
-    assert len((tmp / "m" / store.MANIFEST).read_bytes()) == size
-    store.load(tmp / "m")
+    model_folder.save(tmp / "probe", {"x": ""}, {"part": {"a": np.zeros(1)}})
+    short = len((tmp / "probe" / model_folder.MANIFEST).read_bytes())
+    model_folder.save(tmp / "m", {"x": "y" * (size - short)}, {"part": {"a": np.zeros(1)}})
+    assert len((tmp / "m" / model_folder.MANIFEST).read_bytes()) == size
+    model_folder.load(tmp / "m")
 
 
 def header(size: int) -> None:
     """A tensor file whose header has exactly `size` bytes, a multiple of eight."""
-    short = len(bytes(tensorfile.encode({"a": np.zeros(1)})[0])) - 8
+    short = len(bytes(safetensors_file.encode({"a": np.zeros(1)})[0])) - 8
     name = "a" * (1 + size - short)
-    tensorfile.decode(memoryview(b"".join(bytes(c) for c in tensorfile.encode({name: np.zeros(1)}))), "here")
+    safetensors_file.decode(
+        memoryview(b"".join(bytes(c) for c in safetensors_file.encode({name: np.zeros(1)}))), "here"
+    )
 
 
 def nested(depth: int) -> None:
     value: Any = 1
     for _ in range(depth):
         value = [value]
-    plain.dump(value)
+    canonical_json.dump(value)
 
 
 def dimensions(count: int) -> None:
-    tensorfile.decode(memoryview(b"".join(bytes(c) for c in tensorfile.encode({"a": np.zeros((1,) * count)}))), "here")
+    safetensors_file.decode(
+        memoryview(b"".join(bytes(c) for c in safetensors_file.encode({"a": np.zeros((1,) * count)}))), "here"
+    )
 
 
 PROBES: dict[str, Callable[[int, Path], object]] = {
@@ -114,7 +121,9 @@ PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_SEED": lambda n, _: resolve(seed=n),
     "MAX_DIMENSIONS": lambda n, _: dimensions(n),
     "MAX_NESTING": lambda n, _: nested(n),
-    "MAX_JSON_ITEMS": lambda n, _: plain.parse(plain.dump([0] * (n + 1)), "here"),  # counted by commas
+    "MAX_JSON_ITEMS": lambda n, _: canonical_json.parse(
+        canonical_json.dump([0] * (n + 1)), "here"
+    ),  # counted by commas
 }
 
 

@@ -15,10 +15,10 @@ import reference
 from cases import cases
 from chunks import chunk_of, weights_of
 from labelwood import _core
-from labelwood.linear import LOSSES, LinearConfig, LinearLevel, Pile, Place, relevance, train_level
-from labelwood.search import COMBINERS, Search, SearchConfig, search
-from labelwood.shortlist import all_rows
-from labelwood.sparse import Csr, Features, as_csr
+from labelwood.arrays.sparse import Csr, Features, as_csr
+from labelwood.parts.linear import LOSSES, LinearConfig, LinearLevel, Pile, Place, relevance, train_level
+from labelwood.parts.search import COMBINERS, Search, SearchConfig, search
+from labelwood.parts.shortlist import all_rows
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native

@@ -10,9 +10,10 @@ import pytest
 
 import labelwood as lw
 import reference_metrics
-from labelwood import bootstrap
-from labelwood.bootstrap import RowScores
-from labelwood.metrics import (
+from labelwood.arrays.sparse import Csr
+from labelwood.metrics import intervals
+from labelwood.metrics.intervals import RowScores
+from labelwood.metrics.ranking import (
     Evaluation,
     MetricsConfig,
     by_row,
@@ -21,7 +22,6 @@ from labelwood.metrics import (
     inverse_propensity,
     propensity_constants,
 )
-from labelwood.sparse import Csr
 
 
 def from_lists(lists, cols):
@@ -258,7 +258,7 @@ def test_resamples_divide_resampled_sums():
 def test_resampling_in_blocks_changes_nothing(monkeypatch):
     values = np.random.default_rng(5).random(100)
     whole = compare(values, values[::-1] ** 2, resamples=50)
-    monkeypatch.setattr(bootstrap, "_BLOCK", 700)  # seven resamples at a time
+    monkeypatch.setattr(intervals, "_BLOCK", 700)  # seven resamples at a time
     assert compare(values, values[::-1] ** 2, resamples=50) == whole
 
 

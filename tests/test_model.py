@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 import labelwood as lw
-from labelwood import store
 from labelwood.data import from_lists
+from labelwood.storage import model_folder
 
 TEXTS, LABELS = ["word1 a", "word2 b", "word3 c"], [["x"], ["y"], ["x", "z"]]
 Tensors = dict[str, Any]
@@ -47,9 +47,9 @@ def _bytes(text: bytes) -> np.ndarray:
 )
 def test_a_forged_labels_part_is_refused(model: lw.Model, tmp_path: Path, change: Tensors, message: str) -> None:
     model.save(tmp_path / "m")
-    found = store.load(tmp_path / "m")
+    found = model_folder.load(tmp_path / "m")
     labels = {name: array for name, array in {**found.part("labels"), **change}.items() if array is not None}
-    store.save(tmp_path / "forged", found.meta, {**found.parts, "labels": labels})
+    model_folder.save(tmp_path / "forged", found.meta, {**found.parts, "labels": labels})
     with pytest.raises(lw.ModelFileError, match=message):
         lw.load(tmp_path / "forged")
 

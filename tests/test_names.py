@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import reference
 from labelwood import _core
+from labelwood.arrays.names import Names
 from labelwood.errors import DataError, ModelFileError
-from labelwood.names import Names
 
 STRINGS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), max_size=30)
 

@@ -9,14 +9,14 @@ import pytest
 
 import labelwood as lw
 from labelwood import limits
-from labelwood.averages import EnsembleConfig
 from labelwood.data import from_lists
-from labelwood.neural.blend import Blend, opened
-from labelwood.neural.config import Reading
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.train import identity_of, train
-from labelwood.tree import Tree, level_sizes
+from labelwood.parts.rank_average import EnsembleConfig
+from labelwood.parts.tree import Tree, level_sizes
+from labelwood.pipeline.blend import Blend, opened
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import identity_of, train
+from labelwood.recipes.methods import resolve
+from labelwood.recipes.network_settings import Reading
 from small import LISTS, TEXTS
 
 QUICK = {"finetune.epochs": 1}

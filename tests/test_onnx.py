@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import labelwood as lw
-from labelwood.neural import encoder as encoders
-from labelwood.neural import onnx, pretrained
-from labelwood.neural.config import EncoderConfig
-from labelwood.neural.encoder import Reading
-from labelwood.neural.tokens import Tokeniser
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.encoders import onnx, pretrained
+from labelwood.neural.encoders.encoder import Reading
+from labelwood.neural.encoders.tokens import Tokeniser
+from labelwood.recipes.network_settings import EncoderConfig
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()

@@ -13,9 +13,11 @@ import pytest
 
 import labelwood as lw
 from faults.mutate import Folder
-from labelwood import digests, limits, store
+from labelwood import limits
+from labelwood.base import digests
 from labelwood.errors import ModelFileError
-from labelwood.tensorfile import OnDemand
+from labelwood.storage import model_folder, safetensors_file
+from labelwood.storage.safetensors_file import OnDemand
 from toy import noisy_set
 
 TEXTS, LABELS = noisy_set(0, docs=400, words=300, labels=120)
@@ -38,7 +40,7 @@ def model(trained, tmp_path, monkeypatch) -> Path:
 
 
 def level_file(model: Path, level: int) -> Path:
-    return model / store.describe(model).files[f"level-{level}"].name
+    return model / model_folder.describe(model).files[f"level-{level}"].name
 
 
 def flipped(path: Path, bit: int) -> None:
@@ -57,7 +59,7 @@ def hashed(monkeypatch) -> list[int]:
         counts.append(sum(len(chunk) for chunk in chunks))
         return real(chunks, block)
 
-    monkeypatch.setattr(store, "digest_blocks", counting)
+    monkeypatch.setattr(model_folder, "digest_blocks", counting)
     return counts
 
 
@@ -72,11 +74,11 @@ def test_it_predicts_what_the_trained_model_predicts(model, trained):
 def test_small_models_are_verified_whole(trained, tmp_path):
     trained.save(tmp_path / "m")
     assert all(level.source is None for level in lw.load(tmp_path / "m").members[0].levels)
-    size = store.describe(tmp_path / "m").bytes
+    size = model_folder.describe(tmp_path / "m").bytes
     with pytest.MonkeyPatch.context() as patch:
         for most, later in ((size, False), (size - 1, True)):
             patch.setattr(limits, "VERIFIED_AT_ONCE", most)
-            found = store.load(tmp_path / "m", later={"records"}).part("level-1")["records"]
+            found = model_folder.load(tmp_path / "m", later={"records"}).part("level-1")["records"]
             assert isinstance(found, OnDemand) == later
 
 
@@ -84,7 +86,7 @@ def test_opening_reads_no_record_and_a_query_only_its_own(model, monkeypatch):
     counts = hashed(monkeypatch)
     loaded = lw.load(model)
     last = level_file(model, loaded.members[0].tree.depth)
-    total, at_load = store.describe(model).bytes, sum(counts)
+    total, at_load = model_folder.describe(model).bytes, sum(counts)
     loaded.predict(["word7 word7"], k=1)
     one = sum(counts) - at_load
     assert 0 < one < last.stat().st_size / 2
@@ -123,7 +125,7 @@ def test_every_flip_is_unread_or_an_error(model, trained):
             for use in (loaded.verify, lambda new=loaded: new.save(model.parent / "copy")):
                 with pytest.raises(ModelFileError, match="have changed"):
                     use()
-            assert not store.exists(model.parent / "copy")
+            assert not model_folder.exists(model.parent / "copy")
         path.unlink()
         path.write_bytes(data)
     assert raised > 5
@@ -132,16 +134,16 @@ def test_every_flip_is_unread_or_an_error(model, trained):
 
 def test_an_unsound_record_with_right_digests(model):
     folder = Folder(model)
-    manifest, depth = store.describe(model), lw.load(model).members[0].tree.depth
+    manifest, depth = model_folder.describe(model), lw.load(model).members[0].tree.depth
     part = f"level-{depth}"
-    records = store.load(model, later={"records"}).part(part)["records"]
+    records = model_folder.load(model, later={"records"}).part(part)["records"]
     data = bytearray(folder.files[part])
-    for begin, _ in store.load(model).part(part)["places"].tolist():
+    for begin, _ in model_folder.load(model).part(part)["places"].tolist():
         data[records.start + begin + 12] = 9  # no such kind of weights
     folder.files[part] = bytes(data)
     folder.repair()
     folder.write(model)
-    assert store.describe(model) != manifest
+    assert model_folder.describe(model) != manifest
     loaded = lw.load(model)
     for use in (loaded.verify, lambda: loaded.predict(["word1"]), lambda: loaded.predict(["word1"])):
         with pytest.raises(ModelFileError, match="unsound chunk"):
@@ -187,7 +189,7 @@ def test_a_large_file_has_larger_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "DIGEST_BLOCK", 4096)
     monkeypatch.setattr(limits, "DIGESTS", 4)
     for size, block, count in ((4 * 4096, 4096, 4), (4 * 4096 + 1, 8192, 3), (33000, 16384, 3)):
-        header = len(store.tensorfile.encode({"a": np.zeros(9999, np.uint8)})[0])
-        store.save(tmp_path / "m", {}, {"part": {"a": np.zeros(size - header, np.uint8)}})
-        entry = store.load(tmp_path / "m").manifest.files["part"]
+        header = len(safetensors_file.encode({"a": np.zeros(9999, np.uint8)})[0])
+        model_folder.save(tmp_path / "m", {}, {"part": {"a": np.zeros(size - header, np.uint8)}})
+        entry = model_folder.load(tmp_path / "m").manifest.files["part"]
         assert (entry.bytes, entry.block, len(entry.sha256)) == (size, block, count)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from labelwood.neural import encoder as encoders
-from labelwood.neural.optim import Optimiser, shorten
-from labelwood.neural.trainer import Schedule
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.training.optim import Optimiser, shorten
+from labelwood.neural.training.trainer import Schedule
 from small import READ, source, tokeniser
 
 PLAN = Schedule(

@@ -10,51 +10,53 @@ import torch
 
 import labelwood as lw
 from labelwood.data import from_lists
-from labelwood.neural import encoder as encoders
-from labelwood.neural import events, pace
-from labelwood.recipes import METHODS, resolve
-from labelwood.run import Run
-from labelwood.train import train_into
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.training import tensorboard
+from labelwood.neural.training.pace import Pace
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train_into
+from labelwood.planning import timing
+from labelwood.recipes.methods import METHODS, resolve
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source, stop_at_once
 
 
 def test_a_time_becomes_steps_that_a_continued_run_keeps(tmp_path, monkeypatch):
     """85 % of 3 s, less two embeddings of 108 documents and four of 5.4, at 10 ms a step, over two levels."""
-    monkeypatch.setattr(pace, "measure", lambda *_: pace.Pace(0.01, 0.001, 9.0, 1000, 32, 2))
+    monkeypatch.setattr(timing, "measure", lambda *_: Pace(0.01, 0.001, 9.0, 1000, 32, 2))
     data = from_lists(TEXTS, LISTS)
     recipe = resolve("xr-transformer", settings=SMALL)
     run = Run(2, work=tmp_path / "m.work")
-    planned = pace.timed(recipe, "3s", data, run)
+    planned = timing.timed(recipe, "3s", data, run)
     assert planned.finetune.steps == (115, 115)
     with pytest.raises(Stop):
         train_into(tmp_path / "m", data, planned, dataclasses.replace(run, tell=stop_at_once))
     again = dataclasses.replace(run, resume=True)
-    assert pace.timed(recipe, "1h", data, again) == planned
+    assert timing.timed(recipe, "1h", data, again) == planned
     train_into(tmp_path / "m", data, planned, again)
-    assert pace.timed(recipe, "1h", data, again, tmp_path / "m") == planned  # the model remembers, too
+    assert timing.timed(recipe, "1h", data, again, tmp_path / "m") == planned  # the model remembers, too
 
 
 def test_steps_of_a_preset_tell_how_a_time_is_shared(monkeypatch):
     """231 steps fit (as above): one part to three. A tree whose depth is not known before has one number for all."""
-    monkeypatch.setattr(pace, "measure", lambda *_: pace.Pace(0.01, 0.001, 9.0, 1000, 32, 2))
+    monkeypatch.setattr(timing, "measure", lambda *_: Pace(0.01, 0.001, 9.0, 1000, 32, 2))
     data = from_lists(TEXTS, LISTS)
     recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": (10, 30)})
-    assert pace.timed(recipe, "3s", data, Run(2)).finetune.steps == (57, 173)
+    assert timing.timed(recipe, "3s", data, Run(2)).finetune.steps == (57, 173)
     loose = resolve("xr-transformer", settings={"coarse.kind": "unbalanced"})
-    assert isinstance(pace.timed(loose, "3s", data, Run(2)).finetune.steps, int)
+    assert isinstance(timing.timed(loose, "3s", data, Run(2)).finetune.steps, int)
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("2d", 172800), ("45", 45), (" 3 M", 180)]
 )
 def test_times(text, seconds):
-    assert pace.seconds(text) == seconds
+    assert timing.seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "-3m", "0", "ten", "1e400", "nan"])
 def test_what_is_no_time(text):
     with pytest.raises(lw.ConfigError, match="a time must be like"):
-        pace.seconds(text)
+        timing.seconds(text)
 
 
 def test_a_time_that_is_too_short_says_what_is_needed():
@@ -93,22 +95,22 @@ def test_every_network_has_a_plan_and_a_budget(method):
 def test_logs_that_cannot_be_written_say_so(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(lw.StorageError, match="cannot write"):
-        events.EventFile(tmp_path / "file" / "logs")
+        tensorboard.EventFile(tmp_path / "file" / "logs")
 
 
 def test_events_are_records_with_right_checksums(tmp_path):
     """The check value of CRC-32C is 0xE3069283 for "123456789"; records are read back by hand."""
-    crc = struct.unpack("<I", events._checksum(b"123456789"))[0]
+    crc = struct.unpack("<I", tensorboard._checksum(b"123456789"))[0]
     unmasked = (crc - 0xA282EAD8) & 0xFFFFFFFF
     assert ((unmasked >> 17) | (unmasked << 15)) & 0xFFFFFFFF == 0xE3069283
-    log = events.EventFile(tmp_path / "logs")
+    log = tensorboard.EventFile(tmp_path / "logs")
     fit({"finetune.steps": 2}, tell=log)
     raw, at, bodies = log.path.read_bytes(), 0, []
     while at < len(raw):
         size = struct.unpack_from("<Q", raw, at)[0]
-        assert raw[at + 8 : at + 12] == events._checksum(raw[at : at + 8])
+        assert raw[at + 8 : at + 12] == tensorboard._checksum(raw[at : at + 8])
         bodies.append(raw[at + 12 : at + 12 + size])
-        assert raw[at + 12 + size : at + 16 + size] == events._checksum(bodies[-1])
+        assert raw[at + 12 + size : at + 16 + size] == tensorboard._checksum(bodies[-1])
         at += 16 + size
     assert b"brain.Event:2" in bodies[0]
     assert len(bodies) == 1 + 4

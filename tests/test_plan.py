@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 
 import labelwood as lw
-from labelwood import budget
-from labelwood.budget import Guard, parse, show
+from labelwood.base import memory_budget
+from labelwood.base.memory_budget import Guard, parse, show
+from labelwood.base.progress import Silent
 from labelwood.cli import main
-from labelwood.progress import Silent
-from labelwood.recipes import resolve
-from labelwood.run import Run
+from labelwood.pipeline.run_options import Run
+from labelwood.planning import estimate as plan
+from labelwood.recipes.methods import resolve
 from test_workspace import content
 from toy import contract_set, keyword_set
-
-plan = sys.modules["labelwood.plan"]  # the package's own `plan` is the function
 
 SIZES = plan.Sizes(
     held=0, rows=1000, x=50_000, cols=2000, dense=0, y=3000, z=20_000, labels=100, levels=(10, 100),
@@ -56,14 +55,14 @@ def test_what_is_shown_can_be_read(size):
 
 
 def test_memory_that_is_held_is_seen():
-    before = budget.held()
+    before = memory_budget.held()
     block = np.ones(8 * 2**20)  # 64 MB
-    assert 60 * 2**20 < budget.held() - before < 70 * 2**20
+    assert 60 * 2**20 < memory_budget.held() - before < 70 * 2**20
     del block
 
 
 def test_the_guard_stops_a_stage_that_passes_the_budget():
-    guard = Guard(Silent(), budget.held() + 50 * 2**20)
+    guard = Guard(Silent(), memory_budget.held() + 50 * 2**20)
     with guard.stage("small") as tick:
         tick(0, 1)
     with guard.stage("large") as tick:
@@ -75,7 +74,7 @@ def test_the_guard_stops_a_stage_that_passes_the_budget():
 
 
 def test_a_stage_that_ends_above_the_budget_is_stopped_too():
-    with pytest.raises(lw.BudgetError), Guard(Silent(), budget.held() + 50 * 2**20).stage("quiet"):
+    with pytest.raises(lw.BudgetError), Guard(Silent(), memory_budget.held() + 50 * 2**20).stage("quiet"):
         block = np.ones(8 * 2**20)
     del block
 
@@ -104,7 +103,7 @@ def test_a_run_stopped_by_its_budget_can_be_resumed(tmp_path, monkeypatch):
     given = {"settings": {"tree.levels": (2, 6)}, "work": tmp_path / "work"}
     lw.train(texts, labels, settings=given["settings"]).save(tmp_path / "wanted")
     progress = Silent()
-    monkeypatch.setattr(budget, "held", lambda: 2**50 if "level 2 of 3" in progress.timings else 0)
+    monkeypatch.setattr(memory_budget, "held", lambda: 2**50 if "level 2 of 3" in progress.timings else 0)
     with pytest.raises(lw.BudgetError, match="level 2 of 3"):
         lw.train(texts, labels, memory="1GB", progress=progress, **given)
     monkeypatch.undo()
@@ -171,7 +170,7 @@ PEAK = """
     import sys, threading, time
     import numpy as np, scipy.sparse as sp
     import labelwood as lw
-    from labelwood import budget
+    from labelwood.base import memory_budget as budget
 
     rows, cols, labels, words = map(int, sys.argv[1:])
     rng = np.random.default_rng(0)

@@ -11,9 +11,9 @@ import labelwood as lw
 import reference
 from cases import cases
 from chunks import weights_of
-from labelwood.linear import LinearConfig, Place, train_level
-from labelwood.shortlist import all_rows
-from labelwood.sparse import Csr, as_csr
+from labelwood.arrays.sparse import Csr, as_csr
+from labelwood.parts.linear import LinearConfig, Place, train_level
+from labelwood.parts.shortlist import all_rows
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native

@@ -6,22 +6,22 @@ import pytest
 import torch
 from torch import nn
 
-from labelwood.neural import encoder as encoders
-from labelwood.neural import products
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.encoders import matmul
 from small import READ, source, tokeniser
 
 
 @pytest.fixture
 def onednn(monkeypatch):
     """As on a machine where oneDNN is the faster one."""
-    monkeypatch.setattr(products, "_FOUND", torch.ops.mkldnn._linear_pointwise)
+    monkeypatch.setattr(matmul, "_FOUND", torch.ops.mkldnn._linear_pointwise)
 
 
 @pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize(("rows", "wide", "high"), [(7, 12, 5), (1, 3, 20), (130, 64, 64), (0, 4, 2)])
 def test_numbers_and_gradients_are_those_of_torch(rows, wide, high):
     torch.manual_seed(0)
-    ours, theirs = products.Linear(wide, high), nn.Linear(wide, high)
+    ours, theirs = matmul.Linear(wide, high), nn.Linear(wide, high)
     theirs.load_state_dict(ours.state_dict())
     x, pull = torch.randn(rows, wide), torch.randn(rows, high)
     found = []
@@ -38,7 +38,7 @@ def test_numbers_and_gradients_are_those_of_torch(rows, wide, high):
 
 @pytest.mark.usefixtures("onednn")
 def test_what_needs_no_gradient_gets_none():
-    layer = products.Linear(4, 3)
+    layer = matmul.Linear(4, 3)
     layer.weight.requires_grad_(False)
     layer(torch.ones(2, 4)).sum().backward()
     assert layer.weight.grad is None
@@ -48,13 +48,13 @@ def test_what_needs_no_gradient_gets_none():
 
 @pytest.mark.usefixtures("onednn")
 def test_large_batches_are_filled_up_and_say_the_same(monkeypatch):
-    assert [products.spare(torch.zeros(n, 1)) for n in (10, 1023, 1024, 1025, 1088)] == [0, 0, 0, 63, 0]
-    assert products.spare(torch.zeros(1025, 1, dtype=torch.float64)) == 0
+    assert [matmul.spare(torch.zeros(n, 1)) for n in (10, 1023, 1024, 1025, 1088)] == [0, 0, 0, 63, 0]
+    assert matmul.spare(torch.zeros(1025, 1, dtype=torch.float64)) == 0
     tokens = tokeniser()(["word1 word2", "common", "a b c d e f g h", "", "word3 " * 30])
     net = encoders.load(source(), READ).read([encoders.Reading((t,), "mean") for t in (0, 1, 2)])
     filled = []
     for size in (1, 5):
-        monkeypatch.setattr(products, "ROUND", size)
+        monkeypatch.setattr(matmul, "ROUND", size)
         net.train()  # nothing is dropped: the shares are 0
         batch = encoders.packed(tokens, torch.arange(5).numpy())
         net.zero_grad()
@@ -67,7 +67,7 @@ def test_large_batches_are_filled_up_and_say_the_same(monkeypatch):
 
 
 def test_elsewhere_torch_multiplies(monkeypatch):
-    monkeypatch.setattr(products, "_FOUND", None)
-    layer = products.Linear(4, 3)
+    monkeypatch.setattr(matmul, "_FOUND", None)
+    layer = matmul.Linear(4, 3)
     assert type(layer(torch.ones(2, 4)).grad_fn).__name__ == "AddmmBackward0"
-    assert products.spare(torch.zeros(1025, 1)) == 0
+    assert matmul.spare(torch.zeros(1025, 1)) == 0

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from labelwood.progress import QUIET, Progress, Silent, Terminal, status
+from labelwood.base.progress import QUIET, Progress, Silent, Terminal, status
 
 
 class Clock:
@@ -128,7 +128,7 @@ def test_status(done, total, unit, seconds, text):
 
 def test_rich_is_imported_only_for_a_terminal():
     code = (
-        "import io, sys; from labelwood.progress import Silent, Terminal; Silent(); Terminal(io.StringIO());"
+        "import io, sys; from labelwood.base.progress import Silent, Terminal; Silent(); Terminal(io.StringIO());"
         "assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,13 +9,13 @@ import pytest
 
 import labelwood as lw
 from labelwood.data import from_lists
-from labelwood.neural import encoder as encoders
-from labelwood.neural import match
-from labelwood.neural.trainer import Trainer
-from labelwood.recipes import resolve
-from labelwood.run import Run
-from labelwood.train import train, train_into
-from labelwood.tree import Tree
+from labelwood.neural.encoders import encoder as encoders
+from labelwood.neural.finetune import matcher
+from labelwood.neural.training.trainer import Trainer
+from labelwood.parts.tree import Tree
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import train, train_into
+from labelwood.recipes.methods import resolve
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source
 from toy import noisy_set
 
@@ -216,13 +216,15 @@ def test_the_largest_seed():
 def test_a_heads_ranking_counts_the_path():
     """Two clusters with log scores -1 and -3, a child of each with the same logit: the first cluster's comes first."""
     tree = Tree((np.array([0, 2]), np.array([0, 1, 2])), np.array([0, 1], np.int32))
-    above = match.Matched("", np.array([[0, 1]], np.int32), np.array([[-1.0, -3.0]], np.float32))
-    level = match.Level(tree, 1, above, 2, 1)
+    above = matcher.Matched("", np.array([[0, 1]], np.int32), np.array([[-1.0, -3.0]], np.float32))
+    level = matcher.Level(tree, 1, above, 2, 1)
     weights = np.zeros((2, 4), np.float32), np.zeros(2, np.float32)
-    nodes, scores = match.by_head(level, weights, np.ones((1, 4), np.float32))
+    nodes, scores = matcher.by_head(level, weights, np.ones((1, 4), np.float32))
     assert nodes.tolist() == [[0, 1]]
     assert scores[0].tolist() == pytest.approx([-1 - np.log(2), -3 - np.log(2)])
-    both, means = match.averaged((nodes, scores), (np.array([[1, -1]], np.int32), np.zeros((1, 2), np.float32)), level)
+    both, means = matcher.averaged(
+        (nodes, scores), (np.array([[1, -1]], np.int32), np.zeros((1, 2), np.float32)), level
+    )
     assert both.tolist() == [[1, 0]]
     assert np.exp(means[0]).tolist() == pytest.approx([(1 + np.exp(-3) / 2) / 2, np.exp(-1) / 4], abs=1e-6)
 

@@ -22,10 +22,10 @@ import pytest
 
 import labelwood as lw
 from labelwood import cli
+from labelwood.base.progress import Silent
 from labelwood.cli import show
 from labelwood.data import Dataset, from_lists, from_matrix
-from labelwood.problem import prepare
-from labelwood.progress import Silent
+from labelwood.pipeline.training_set import prepare
 from toy import keyword_set
 
 # One JSON request per line: run main(args) in a child; once `when` (a glob) has a match and `after` seconds are over,
@@ -214,7 +214,7 @@ def test_stopped_before_a_stage_was_finished(
 
     data = tmp_path / "t.jsonl"
     data.write_text(_lines(), encoding="utf-8")
-    monkeypatch.setattr("labelwood.features.Tfidf.fit", stop)
+    monkeypatch.setattr("labelwood.parts.tfidf.Tfidf.fit", stop)
     assert cli.main(["train", str(data), "--model", str(tmp_path / "m")]) == 130
     said = capsys.readouterr().err
     assert said.startswith(f"stopped: no stage was finished, but the run is kept in {tmp_path}/m.work;")

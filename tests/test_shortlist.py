@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelwood.shortlist import all_rows, from_ids, union
-from labelwood.sparse import as_csr
+from labelwood.arrays.sparse import as_csr
+from labelwood.parts.shortlist import all_rows, from_ids, union
 
 
 def test_all_rows_are_under_the_root():

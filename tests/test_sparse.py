@@ -14,7 +14,7 @@ import labelwood as lw
 import reference
 from cases import cases
 from labelwood import _core
-from labelwood.sparse import Csr, Features, as_csr, as_dense, as_features, unit_rows
+from labelwood.arrays.sparse import Csr, Features, as_csr, as_dense, as_features, unit_rows
 from toy import random_features
 
 DENSE = np.array([[0, 2, 0], [1, 0, 3], [0, 0, 0]], np.float32)

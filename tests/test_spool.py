@@ -7,15 +7,15 @@ import pytest
 
 import labelwood as lw
 from faults.everystep import FaultyIo, installed
-from labelwood import disk
-from labelwood.linear import Pile
+from labelwood.parts.linear import Pile
+from labelwood.storage import atomic_files
 from test_workspace import content
 from toy import contract_set
 
 
 def test_what_is_written_is_read_and_no_name_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk, "SPOOL_BYTES", 10)
-    spool = disk.Spool(tmp_path)
+    monkeypatch.setattr(atomic_files, "SPOOL_BYTES", 10)
+    spool = atomic_files.Spool(tmp_path)
     for piece in (b"abc", b"", b"defghijklmnop", b"q"):
         spool.write(piece)
     assert list(tmp_path.iterdir()) == []
@@ -25,11 +25,11 @@ def test_what_is_written_is_read_and_no_name_is_left(tmp_path, monkeypatch):
 
 
 def test_an_empty_spool(tmp_path):
-    assert bytes(disk.Spool(tmp_path).map()) == b""
+    assert bytes(atomic_files.Spool(tmp_path).map()) == b""
 
 
 def test_piles_in_memory_and_on_disk_are_the_same(tmp_path):
-    piles = Pile(3), Pile(3, disk.Spool(tmp_path))
+    piles = Pile(3), Pile(3, atomic_files.Spool(tmp_path))
     for pile in piles:
         for parent, size in ((2, 8), (0, 16), (1, 24)):
             pile.write(parent, np.full(size, parent, np.uint8))
@@ -49,7 +49,7 @@ def test_a_full_disk_while_spooling_can_be_resumed(tmp_path, monkeypatch):
     """The spool of the last level is refused: StorageError, nothing left open, the other stages are kept."""
     settings = {"tree.levels": (2, 6)}
     lw.train(*contract_set(), settings=settings).save(tmp_path / "wanted")
-    write, spools = disk.Spool._flush, []
+    write, spools = atomic_files.Spool._flush, []
 
     def flush(self):
         spools.append(self)
@@ -58,7 +58,7 @@ def test_a_full_disk_while_spooling_can_be_resumed(tmp_path, monkeypatch):
                 write(self)
         write(self)
 
-    monkeypatch.setattr(disk.Spool, "_flush", flush)
+    monkeypatch.setattr(atomic_files.Spool, "_flush", flush)
     with pytest.raises(lw.StorageError, match="space"):
         lw.train(*contract_set(), settings=settings, work=tmp_path / "work")
     monkeypatch.undo()

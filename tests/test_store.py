@@ -19,8 +19,10 @@ import pytest
 
 from faults.everystep import FaultyIo, every_step, installed
 from faults.mutate import Folder, bit_flips, mutate
-from labelwood import ConfigError, LabelwoodError, ModelFileError, StorageError, disk, limits, plain, store
-from labelwood.digests import digest_arrays, digest_blocks, digest_plain
+from labelwood import ConfigError, LabelwoodError, ModelFileError, StorageError, limits
+from labelwood.base import canonical_json
+from labelwood.base.digests import digest_arrays, digest_blocks, digest_plain
+from labelwood.storage import atomic_files, model_folder
 
 META = {"recipe": {"name": "parabel", "seed": 3, "rate": 0.1}, "labels": ["é", "b"], "none": None, "yes": True}
 
@@ -40,12 +42,12 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def model(tmp_path) -> Path:
-    store.save(tmp_path / "model", META, parts())
+    model_folder.save(tmp_path / "model", META, parts())
     return tmp_path / "model"
 
 
 def test_what_is_saved_comes_back(model):
-    found = store.load(model)
+    found = model_folder.load(model)
     assert found.meta == META
     assert found.parts.keys() == parts().keys()
     for part, tensors in parts().items():
@@ -76,44 +78,44 @@ def test_the_folder_by_hand(model):
 
 
 def test_saving_what_was_loaded_gives_the_same_bytes(model, tmp_path):
-    found = store.load(model)
-    store.save(tmp_path / "again", found.meta, found.parts)
+    found = model_folder.load(model)
+    model_folder.save(tmp_path / "again", found.meta, found.parts)
     assert content(tmp_path / "again") == content(model)
     shuffled = {part: dict(reversed(tensors.items())) for part, tensors in reversed(found.parts.items())}
-    store.save(model, dict(reversed(META.items())), shuffled)  # in place, over the mapped files
+    model_folder.save(model, dict(reversed(META.items())), shuffled)  # in place, over the mapped files
     assert content(model) == content(tmp_path / "again")
 
 
 def test_an_empty_model(tmp_path):
-    store.save(tmp_path / "m", {}, {})
-    assert store.load(tmp_path / "m").parts == {}
-    store.save(tmp_path / "m", {}, {"nothing": {}})
-    assert store.load(tmp_path / "m").parts == {"nothing": {}}
+    model_folder.save(tmp_path / "m", {}, {})
+    assert model_folder.load(tmp_path / "m").parts == {}
+    model_folder.save(tmp_path / "m", {}, {"nothing": {}})
+    assert model_folder.load(tmp_path / "m").parts == {"nothing": {}}
 
 
 def test_describe_and_verify(model):
-    manifest = store.describe(model)
-    assert manifest == store.verify(model)
+    manifest = model_folder.describe(model)
+    assert manifest == model_folder.verify(model)
     assert manifest.meta == META
     assert manifest.bytes == sum(path.stat().st_size for path in model.glob("*.safetensors"))
     data = model / manifest.files["tree"].name
     data.write_bytes(b"x")
-    assert store.describe(model) == manifest  # the manifest only
+    assert model_folder.describe(model) == manifest  # the manifest only
     with pytest.raises(ModelFileError, match="has 1 bytes, but should have"):
-        store.verify(model)
+        model_folder.verify(model)
 
 
 def test_digests_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "DIGEST_BLOCK", 4096)
-    store.save(tmp_path / "m", {}, {"big": {"a": np.arange(5000, dtype=np.int64)}})
+    model_folder.save(tmp_path / "m", {}, {"big": {"a": np.arange(5000, dtype=np.int64)}})
     monkeypatch.undo()  # a release with another block size reads it all the same
-    entry = store.load(tmp_path / "m").manifest.files["big"]
+    entry = model_folder.load(tmp_path / "m").manifest.files["big"]
     data = (tmp_path / "m" / entry.name).read_bytes()
     assert entry.sha256 == tuple(hashlib.sha256(data[i : i + 4096]).hexdigest() for i in range(0, len(data), 4096))
     assert len(entry.sha256) == 10
     (tmp_path / "m" / entry.name).write_bytes(data[:9000] + bytes([data[9000] ^ 1]) + data[9001:])
     with pytest.raises(ModelFileError, match="bytes 8192 to 12288 have changed"):
-        store.load(tmp_path / "m")
+        model_folder.load(tmp_path / "m")
 
 
 # M1, M2: any change is noticed
@@ -126,9 +128,9 @@ def test_every_flipped_bit_is_noticed(model):
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         with pytest.raises(ModelFileError):
-            store.load(model)
+            model_folder.load(model)
         path.write_bytes(data)
-    assert store.load(model).meta == META
+    assert model_folder.load(model).meta == META
 
 
 def test_every_truncation_and_extension_is_noticed(model):
@@ -137,20 +139,20 @@ def test_every_truncation_and_extension_is_noticed(model):
         for size in range(len(data)):
             path.write_bytes(data[:size])
             with pytest.raises(ModelFileError):
-                store.load(model)
+                model_folder.load(model)
         for more in range(1, 65):
             for byte in (b"\0", b" ", b"\n"):
                 path.write_bytes(data + byte * more)
                 with pytest.raises(ModelFileError):
-                    store.load(model)
+                    model_folder.load(model)
         path.write_bytes(data)
 
 
 def test_a_missing_file_is_named(model):
-    entry = store.describe(model).files["tree"]
+    entry = model_folder.describe(model).files["tree"]
     (model / entry.name).unlink()
     with pytest.raises(ModelFileError, match=f"{entry.name} is missing; the model is damaged"):
-        store.load(model)
+        model_folder.load(model)
 
 
 # M3: hostile folders with valid digests
@@ -166,7 +168,7 @@ def test_structure_aware_mutations_with_repaired_digests(model, tmp_path):
         mutant.write(tmp_path / "mutant")
         begin = time.perf_counter()
         try:
-            found = store.load(tmp_path / "mutant")
+            found = model_folder.load(tmp_path / "mutant")
         except LabelwoodError:
             refused += 1
         else:
@@ -181,12 +183,15 @@ def test_structure_aware_mutations_with_repaired_digests(model, tmp_path):
 
 
 def test_files_of_another_model_under_this_manifest(model, tmp_path):
-    store.save(tmp_path / "other", META, parts(seed=1))
-    ours, theirs = store.describe(model).files["level-1"], store.describe(tmp_path / "other").files["level-1"]
+    model_folder.save(tmp_path / "other", META, parts(seed=1))
+    ours, theirs = (
+        model_folder.describe(model).files["level-1"],
+        model_folder.describe(tmp_path / "other").files["level-1"],
+    )
     assert ours.bytes == theirs.bytes
     shutil.copy(tmp_path / "other" / theirs.name, model / ours.name)
     with pytest.raises(ModelFileError, match="have changed"):
-        store.load(model)
+        model_folder.load(model)
 
 
 def edited(model: Path, change) -> None:
@@ -218,7 +223,7 @@ MANIFESTS = {
 def test_each_rule_of_the_manifest_has_its_error(model, message):
     edited(model, MANIFESTS[message])
     with pytest.raises(ModelFileError) as caught:
-        store.load(model)
+        model_folder.load(model)
     assert message in str(caught.value)
     assert str(model / "labelwood.json") in str(caught.value)
 
@@ -227,11 +232,11 @@ def test_a_manifest_spelled_otherwise(model):
     body = json.loads((model / "labelwood.json").read_bytes())
     (model / "labelwood.json").write_text(json.dumps(body, sort_keys=True))
     with pytest.raises(ModelFileError, match="not spelled as labelwood writes it"):
-        store.load(model)
+        model_folder.load(model)
     body["digest"] = "0" * 64
-    (model / "labelwood.json").write_bytes(plain.dump(body))
+    (model / "labelwood.json").write_bytes(canonical_json.dump(body))
     with pytest.raises(ModelFileError, match="does not match its own digest"):
-        store.load(model)
+        model_folder.load(model)
 
 
 def test_the_manifest_limit(model, monkeypatch):
@@ -239,64 +244,64 @@ def test_the_manifest_limit(model, monkeypatch):
     for most, fits in [(size - 1, False), (size, True), (size + 1, True)]:
         monkeypatch.setattr(limits, "MAX_MANIFEST_BYTES", most)
         if fits:
-            assert store.load(model).meta == META
-            store.save(model, META, parts())
+            assert model_folder.load(model).meta == META
+            model_folder.save(model, META, parts())
         else:
             with pytest.raises(ModelFileError, match=f"at most {most} are allowed"):
-                store.load(model)
+                model_folder.load(model)
             with pytest.raises(ConfigError, match="Move large data"):
-                store.save(model, META, parts())
+                model_folder.save(model, META, parts())
 
 
 def test_a_long_key_over_many_values_is_read_in_linear_time(tmp_path):
     meta = {"k" * 4_000_000: [[0] * 500 for _ in range(200)]}
     begin = time.perf_counter()
-    store.save(tmp_path / "m", meta, {})
-    assert store.load(tmp_path / "m").meta == meta
+    model_folder.save(tmp_path / "m", meta, {})
+    assert model_folder.load(tmp_path / "m").meta == meta
     assert time.perf_counter() - begin < 3
 
 
 def test_old_schemas_are_migrated_step_by_step(model, monkeypatch):
-    monkeypatch.setattr(store, "SCHEMA", 3)
+    monkeypatch.setattr(model_folder, "SCHEMA", 3)
     with pytest.raises(ModelFileError, match="no migration from schema 1 to 3"):
-        store.load(model)
-    monkeypatch.setitem(store.MIGRATIONS, 1, lambda body: {**body, "schema": 2, "meta": {"one": body["meta"]}})
-    monkeypatch.setitem(store.MIGRATIONS, 2, lambda body: {**body, "schema": 3, "meta": {"two": body["meta"]}})
-    assert store.load(model).meta == {"two": {"one": META}}
+        model_folder.load(model)
+    monkeypatch.setitem(model_folder.MIGRATIONS, 1, lambda body: {**body, "schema": 2, "meta": {"one": body["meta"]}})
+    monkeypatch.setitem(model_folder.MIGRATIONS, 2, lambda body: {**body, "schema": 3, "meta": {"two": body["meta"]}})
+    assert model_folder.load(model).meta == {"two": {"one": META}}
 
 
 def test_links_and_pipes_are_refused(model, tmp_path):
-    data = model / store.describe(model).files["tree"].name
+    data = model / model_folder.describe(model).files["tree"].name
     data.rename(tmp_path / "elsewhere")
     data.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ModelFileError, match="symbolic link"):
-        store.load(model)
+        model_folder.load(model)
     data.unlink()
     os.mkfifo(data)
     with pytest.raises(ModelFileError, match="not a regular file"):
-        store.load(model)
+        model_folder.load(model)
     data.unlink()
     data.mkdir()
     with pytest.raises(ModelFileError, match="not a regular file"):
-        store.load(model)
+        model_folder.load(model)
 
 
 def test_unknown_files_are_never_read(model):
     os.mkfifo(model / "notes.txt")  # opening it would hang
     (model / "broken-0123456789abcdef.safetensors").write_bytes(b"junk")
-    assert store.load(model).meta == META
+    assert model_folder.load(model).meta == META
 
 
 def test_no_model_there(tmp_path):
     with pytest.raises(ModelFileError, match="there is no such folder"):
-        store.load(tmp_path / "no" / "model")
+        model_folder.load(tmp_path / "no" / "model")
     with pytest.raises(ModelFileError, match=r"it holds no labelwood\.json"):
-        store.load(tmp_path)
+        model_folder.load(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(ModelFileError, match="it is a file"):
-        store.load(tmp_path / "file")
+        model_folder.load(tmp_path / "file")
     with pytest.raises(ConfigError, match="NUL"):
-        store.load("a\0b")
+        model_folder.load("a\0b")
 
 
 # M4: loading runs no code
@@ -305,7 +310,7 @@ def test_no_model_there(tmp_path):
 def test_loading_runs_no_code_and_opens_no_socket(model):
     script = f"""
         import sys
-        from labelwood import store
+        from labelwood.storage import model_folder as store
         seen = []
         sys.addaudithook(lambda event, args: seen.append(event))
         store.load({str(model)!r})
@@ -323,7 +328,7 @@ def test_loading_runs_no_code_and_opens_no_socket(model):
 # M6, R5: a save is all or nothing
 
 
-def same(found: store.Stored, meta, wanted) -> bool:
+def same(found: model_folder.Stored, meta, wanted) -> bool:
     def bits(parts):
         return {p: {n: (a.dtype, a.shape, a.tobytes()) for n, a in t.items()} for p, t in parts.items()}
 
@@ -337,8 +342,8 @@ def changed():
 
 def test_a_fault_at_every_step_of_replacing_a_model(tmp_path):
     old, folder = tmp_path / "old", tmp_path / "model"
-    store.save(old, {"is": "old"}, parts())
-    store.save(tmp_path / "new", {"is": "new"}, changed())
+    model_folder.save(old, {"is": "old"}, parts())
+    model_folder.save(tmp_path / "new", {"is": "new"}, changed())
     wanted = content(tmp_path / "new")
 
     def prepare():
@@ -346,34 +351,34 @@ def test_a_fault_at_every_step_of_replacing_a_model(tmp_path):
         shutil.copytree(old, folder)
 
     def check(what, done):
-        found = store.load(folder)
+        found = model_folder.load(folder)
         is_new = same(found, {"is": "new"}, changed())
         assert is_new or same(found, {"is": "old"}, parts()), what
         assert is_new or not done, what
         with installed(FaultyIo()):
-            store.save(folder, {"is": "new"}, changed())
+            model_folder.save(folder, {"is": "new"}, changed())
         assert content(folder) == wanted, what
 
-    assert every_step(prepare, lambda: store.save(folder, {"is": "new"}, changed()), check) > 350
+    assert every_step(prepare, lambda: model_folder.save(folder, {"is": "new"}, changed()), check) > 350
 
 
 def test_a_fault_at_every_step_of_a_first_save(tmp_path):
     top, folder = tmp_path / "a", tmp_path / "a" / "b"
-    store.save(tmp_path / "new", META, parts())
+    model_folder.save(tmp_path / "new", META, parts())
     wanted = content(tmp_path / "new")
 
     def check(what, done):
-        assert done <= store.exists(folder), what
-        if store.exists(folder):
-            assert same(store.load(folder), META, parts()), what
+        assert done <= model_folder.exists(folder), what
+        if model_folder.exists(folder):
+            assert same(model_folder.load(folder), META, parts()), what
         with installed(FaultyIo()):
-            store.save(folder, META, parts())
+            model_folder.save(folder, META, parts())
         assert content(folder) == wanted, what
 
     def prepare():
         shutil.rmtree(top, ignore_errors=True)
 
-    assert every_step(prepare, lambda: store.save(folder, META, parts()), check) > 400
+    assert every_step(prepare, lambda: model_folder.save(folder, META, parts()), check) > 400
 
 
 def test_a_fault_at_every_step_of_loading(model):
@@ -381,7 +386,7 @@ def test_a_fault_at_every_step_of_loading(model):
         pass
 
     def load():
-        assert same(store.load(model), META, parts())
+        assert same(model_folder.load(model), META, parts())
 
     assert every_step(lambda: None, load, check, kinds=("full", "broken", "interrupted")) > 40
 
@@ -391,7 +396,7 @@ def test_a_process_that_really_dies(model, step):
     script = f"""
         import os, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from labelwood import disk, store
+        from labelwood.storage import atomic_files as disk, model_folder as store
         from faults.everystep import FaultyIo
         from test_store import changed
         io = disk.system = FaultyIo("die before", {step})
@@ -400,9 +405,9 @@ def test_a_process_that_really_dies(model, step):
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
-    found = store.load(model)
+    found = model_folder.load(model)
     assert same(found, META, parts()) or same(found, {"is": "new"}, changed())
-    store.save(model, META, parts())
+    model_folder.save(model, META, parts())
     assert len(content(model)) == 4
 
 
@@ -410,12 +415,12 @@ def test_a_process_that_really_dies(model, step):
 def test_what_the_error_says(model, kind, words):
     counting = FaultyIo()
     with installed(counting):
-        store.save(model, META, parts(seed=1))
-    store.save(model, META, parts())
+        model_folder.save(model, META, parts(seed=1))
+    model_folder.save(model, META, parts())
     step = counting.log.index("write") + 1
     with installed(FaultyIo(kind, step)), pytest.raises(StorageError) as caught:
-        store.save(model, META, parts(seed=1))
-    size = store.describe(model).files["level-1"].bytes
+        model_folder.save(model, META, parts(seed=1))
+    size = model_folder.describe(model).files["level-1"].bytes
     for word in (str(model / "level-1-"), words, f"{size} bytes are needed", "are free", "earlier files are intact"):
         assert word in str(caught.value)
 
@@ -423,11 +428,11 @@ def test_what_the_error_says(model, kind, words):
 def test_a_full_disk_gets_its_space_back(tmp_path):
     counting = FaultyIo()
     with installed(counting):
-        store.save(tmp_path / "count", META, parts())
+        model_folder.save(tmp_path / "count", META, parts())
     last = max(i for i, name in enumerate(counting.log) if name == "rename")  # the manifest's
     data = [i for i, name in enumerate(counting.log) if name == "write" and i < last][-2]  # the third part's
     with installed(FaultyIo("full", data + 1)), pytest.raises(StorageError, match="No space left"):
-        store.save(tmp_path / "m", META, parts())
+        model_folder.save(tmp_path / "m", META, parts())
     assert content(tmp_path / "m") == {}
 
 
@@ -435,7 +440,8 @@ def test_a_file_size_limit(tmp_path):
     script = f"""
         import resource, sys
         import numpy as np
-        from labelwood import StorageError, store
+        from labelwood import StorageError
+        from labelwood.storage import model_folder as store
         store.save({str(tmp_path / "m")!r}, {{}}, {{"a": {{"x": np.zeros(10)}}}})
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         try:
@@ -445,14 +451,14 @@ def test_a_file_size_limit(tmp_path):
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert "File too large; 80" in done.stdout
-    assert store.load(tmp_path / "m").parts["a"]["x"].shape == (10,)
+    assert model_folder.load(tmp_path / "m").parts["a"]["x"].shape == (10,)
     assert len(content(tmp_path / "m")) == 2
 
 
 def test_the_order_of_system_calls(tmp_path):
     io = FaultyIo()
     with installed(io):
-        disk.publish(tmp_path / "file", [b"some ", memoryview(b"bytes")])
+        atomic_files.publish(tmp_path / "file", [b"some ", memoryview(b"bytes")])
     assert (tmp_path / "file").read_bytes() == b"some bytes"
     assert io.log == ["open", "write", "write", "fsync", "close", "rename", "open", "fsync", "close"]
 
@@ -460,21 +466,21 @@ def test_the_order_of_system_calls(tmp_path):
 def test_overwriting_must_be_allowed(model):
     before = content(model)
     with pytest.raises(ConfigError, match="choose another folder, or allow overwriting"):
-        store.save(model, META, parts(seed=1), overwrite=False)
+        model_folder.save(model, META, parts(seed=1), overwrite=False)
     assert content(model) == before
-    store.save(model, META, parts(seed=1))
+    model_folder.save(model, META, parts(seed=1))
     assert content(model) != before
 
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path, model):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="'model'"):
-        store.save(tmp_path, META, parts())
+        model_folder.save(tmp_path, META, parts())
     (tmp_path / "empty").mkdir()
-    store.save(tmp_path / "empty", META, parts())
+    model_folder.save(tmp_path / "empty", META, parts())
     (model / "README.md").write_text("a model card")  # beside a manifest it is welcome, and stays
     (model / ".tmp-mine").write_text("x")
-    store.save(model, META, parts(seed=1))
+    model_folder.save(model, META, parts(seed=1))
     assert (model / "README.md").read_text() == "a model card"
     assert (model / ".tmp-mine").exists()
 
@@ -482,15 +488,15 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, model):
 def test_leftovers_are_swept_by_the_next_save(model):
     (model / ".tmp-0123456789abcdef").write_bytes(b"half")
     (model / "old-0123456789abcdef.safetensors").write_bytes(b"stale")
-    store.save(model, META, parts())
-    assert content(model).keys() == {"labelwood.json", *(e.name for e in store.describe(model).files.values())}
+    model_folder.save(model, META, parts())
+    assert content(model).keys() == {"labelwood.json", *(e.name for e in model_folder.describe(model).files.values())}
 
 
 def test_damaged_files_are_written_again(model):
     good = content(model)
     for name in good:
         (model / name).write_bytes(b"junk")
-    store.save(model, META, parts())
+    model_folder.save(model, META, parts())
     assert content(model) == good
 
 
@@ -498,11 +504,11 @@ def test_paths_that_cannot_be_folders(tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", tmp_path / "file" / "model"):
         with pytest.raises(StorageError, match="A file stands where a folder is needed"):
-            store.save(path, META, parts())
+            model_folder.save(path, META, parts())
     with pytest.raises(StorageError, match="File name too long"):
-        store.save(tmp_path / ("x" * 300), META, parts())
-    store.save(tmp_path / "new" / "deep" / "model", META, parts())
-    assert store.load(tmp_path / "new" / "deep" / "model").meta == META
+        model_folder.save(tmp_path / ("x" * 300), META, parts())
+    model_folder.save(tmp_path / "new" / "deep" / "model", META, parts())
+    assert model_folder.load(tmp_path / "new" / "deep" / "model").meta == META
 
 
 @pytest.mark.parametrize(
@@ -518,7 +524,7 @@ def test_paths_that_cannot_be_folders(tmp_path):
 )
 def test_meta_that_is_not_plain(tmp_path, meta, message):
     with pytest.raises(ConfigError, match=message):
-        store.save(tmp_path / "m", meta, {})
+        model_folder.save(tmp_path / "m", meta, {})
     assert not (tmp_path / "m").exists()
 
 
@@ -528,41 +534,41 @@ def test_nesting_limit(tmp_path):
 
     most = limits.MAX_NESTING - 2  # meta stands one table deep
     for depth in (most - 1, most):
-        store.save(tmp_path / "m", nested(depth), {})
-        assert store.load(tmp_path / "m").meta == nested(depth)
+        model_folder.save(tmp_path / "m", nested(depth), {})
+        assert model_folder.load(tmp_path / "m").meta == nested(depth)
     for depth in (most + 1, 5000 if sys.version_info < (3, 12) else 900):
         deep: dict = {}
         for _ in range(depth):
             deep = {"a": deep}
         with pytest.raises(ConfigError, match="nested more than"):
-            store.save(tmp_path / "m", deep, {})
+            model_folder.save(tmp_path / "m", deep, {})
 
 
 @pytest.mark.parametrize("part", ["", "A", "a.b", "../a", "a/b", "-a", "x" * 65])
 def test_part_names(tmp_path, part):
     with pytest.raises(ConfigError, match="cannot name a part"):
-        store.save(tmp_path / "m", {}, {part: {}})
+        model_folder.save(tmp_path / "m", {}, {part: {}})
 
 
 def test_two_savers_take_turns(model):
     busy = "busy"
     with (
-        disk.locked(model, os.O_RDONLY | os.O_DIRECTORY, busy),
+        atomic_files.locked(model, os.O_RDONLY | os.O_DIRECTORY, busy),
         pytest.raises(StorageError, match="another process is saving"),
     ):
-        store.save(model, META, parts())
-    store.save(model, META, parts())
+        model_folder.save(model, META, parts())
+    model_folder.save(model, META, parts())
 
 
 def test_reading_while_the_model_is_replaced(model):
     models = [({"is": i}, parts(seed=i)) for i in range(4)]
-    store.save(model, *models[0])
+    model_folder.save(model, *models[0])
     stop, errors, loads = threading.Event(), [], []
 
     def read():
         while not stop.is_set():
             try:
-                found = store.load(model)
+                found = model_folder.load(model)
                 i = found.meta["is"]
                 loads.append(same(found, *models[i]))
             except Exception as error:
@@ -574,7 +580,7 @@ def test_reading_while_the_model_is_replaced(model):
     try:
         with installed(FaultyIo()):
             for i in range(150):
-                store.save(model, *models[i % 4])
+                model_folder.save(model, *models[i % 4])
     finally:
         stop.set()
         for reader in readers:
@@ -585,19 +591,19 @@ def test_reading_while_the_model_is_replaced(model):
 
 
 def test_a_loaded_model_outlives_its_files(model):
-    found = store.load(model)
+    found = model_folder.load(model)
     shutil.rmtree(model)
     assert same(found, META, parts())
 
 
 def test_erase_leaves_other_files(model):
     (model / "README.md").write_text("x")
-    store.erase(model)
+    model_folder.erase(model)
     assert list(content(model)) == ["README.md"]
     (model / "README.md").unlink()
-    store.erase(model)
+    model_folder.erase(model)
     assert not model.exists()
-    store.erase(model)
+    model_folder.erase(model)
 
 
 # digests

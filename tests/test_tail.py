@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 import labelwood as lw
 import reference
 from cases import cases
-from labelwood import _core, store
-from labelwood.sparse import as_csr
-from labelwood.tail import TailConfig, centroids, nearness, rerank, weights
+from labelwood import _core
+from labelwood.arrays.sparse import Features, as_csr
+from labelwood.metrics.ranking import inverse_propensity
+from labelwood.parts.propensity import TailConfig, centroids, nearness, rerank, weights
+from labelwood.storage import model_folder
 from toy import contract_set, random_features
 
 TEXTS, LISTS = contract_set(12)
@@ -32,9 +34,9 @@ def test_weights_by_hand():
 
 def test_propensity_constants_are_those_of_the_metrics():
     counts = np.array([1, 10, 100])
-    assert (TailConfig().inverse(counts, 1000) == lw.metrics.inverse_propensity(counts, 1000)).all()
+    assert (TailConfig().inverse(counts, 1000) == inverse_propensity(counts, 1000)).all()
     named = TailConfig(propensity="Amazon-670K").inverse(counts, 1000)
-    assert (named == lw.metrics.inverse_propensity(counts, 1000, 0.6, 2.6)).all()
+    assert (named == inverse_propensity(counts, 1000, 0.6, 2.6)).all()
     assert (TailConfig(propensity="Amazon-670K", a=0.5).inverse(counts, 1000) != named).any()
 
 
@@ -83,7 +85,7 @@ def test_distances_equal_the_twin(seed, sparse, dense, threads):
 
 def test_nearness_by_hand():
     """x is the centroid of label 0 and at a right angle to that of label 1: |x - mu|² is 0 and 2."""
-    x = lw.sparse.Features(as_csr(np.array([[1.0, 0], [0, 3]])))
+    x = Features(as_csr(np.array([[1.0, 0], [0, 3]])))
     mu = centroids(as_csr(np.eye(2)), x, TailConfig(), 1)
     t = np.exp(nearness(x.take(np.array([0])), mu, np.array([[0, 1]], np.int32), 30, 1))
     assert t == pytest.approx(np.array([[1 / (1 + np.exp(-15)), 1 / (1 + np.exp(15))]]), rel=1e-4)
@@ -121,7 +123,7 @@ def test_options_keep_the_promises(name, tmp_path):
 @pytest.mark.native
 def test_a_forged_centroids_part_is_refused(tmp_path):
     lw.train(TEXTS, LISTS, settings=SETTINGS["centroids"], threads=1).save(tmp_path / "m")
-    stored = store.load(tmp_path / "m")
+    stored = model_folder.load(tmp_path / "m")
     sound = stored.parts["centroids"]
     for broken in (
         None,
@@ -132,6 +134,6 @@ def test_a_forged_centroids_part_is_refused(tmp_path):
         {**sound, "data": np.full_like(sound["data"], np.nan)},
     ):
         parts = {name: part for name, part in stored.parts.items() if name != "centroids"}
-        store.save(tmp_path / "forged", stored.meta, parts if broken is None else {**parts, "centroids": broken})
+        model_folder.save(tmp_path / "forged", stored.meta, parts if broken is None else {**parts, "centroids": broken})
         with pytest.raises(lw.ModelFileError):
             lw.load(tmp_path / "forged")

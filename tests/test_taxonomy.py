@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import labelwood as lw
 from cases import cases
 from labelwood import limits
+from labelwood.arrays.sparse import Features, as_csr
 from labelwood.data import from_lists, read_taxonomy, with_taxonomy
-from labelwood.problem import prepare
-from labelwood.sparse import Features, as_csr
-from labelwood.tree import Tree, TreeConfig, build
+from labelwood.parts.tree import Tree, TreeConfig, build
+from labelwood.pipeline.training_set import prepare
 from toy import keyword_set, random_features
 
 PARENTS = {"apple": ("fruit",), "tomato": ("fruit", "vegetable"), "fruit": ("food",), "food": ()}

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors import numpy as official
 
-from labelwood import ConfigError, LabelwoodError, ModelFileError, limits, tensorfile
+from labelwood import ConfigError, LabelwoodError, ModelFileError, limits
+from labelwood.storage import safetensors_file
 
 ARRAYS = st.dictionaries(
     st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
-    st.sampled_from(list(tensorfile.DTYPES.values())).flatmap(
+    st.sampled_from(list(safetensors_file.DTYPES.values())).flatmap(
         lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
     ),
     max_size=6,
@@ -23,11 +24,11 @@ ARRAYS = st.dictionaries(
 
 
 def encode(tensors) -> bytes:
-    return b"".join(tensorfile.encode(tensors))
+    return b"".join(safetensors_file.encode(tensors))
 
 
 def decode(data: bytes):
-    return tensorfile.decode(memoryview(data), "file")
+    return safetensors_file.decode(memoryview(data), "file")
 
 
 def build(header, data: bytes = b"", length: int | None = None) -> bytes:
@@ -59,11 +60,11 @@ def test_the_layout_by_hand():
 
 def test_arrays_are_written_from_their_own_memory_and_read_as_views():
     array = np.arange(6, dtype=np.float32)
-    chunk = tensorfile.encode({"a": array})[1]
+    chunk = safetensors_file.encode({"a": array})[1]
     assert np.shares_memory(np.frombuffer(chunk, np.uint8), array)
     assert array.flags.writeable  # the caller's array is left as it was
     data = memoryview(encode({"a": array, "flag": np.array([True])}))
-    found = tensorfile.decode(data, "file")
+    found = safetensors_file.decode(data, "file")
     assert np.shares_memory(found["a"], np.frombuffer(data, np.uint8))
     assert not found["a"].flags.writeable
 
@@ -128,7 +129,7 @@ def test_the_header_limit():
     with pytest.raises(ModelFileError, match=f"at most {most} are possible"):
         decode(build(b"{}".ljust(most + 1)))
     with pytest.raises(ConfigError, match="Use fewer"):
-        tensorfile.encode({f"{i:0200}": np.zeros(0) for i in range(20_000)})
+        safetensors_file.encode({f"{i:0200}": np.zeros(0) for i in range(20_000)})
 
 
 def test_dimensions_limit():
@@ -144,18 +145,18 @@ def test_dimensions_limit():
 @pytest.mark.parametrize("name", ["", "__metadata__", "x" * 257])
 def test_names_that_cannot_be(name):
     with pytest.raises(ConfigError, match="cannot name a tensor"):
-        tensorfile.encode({name: np.zeros(1)})
+        safetensors_file.encode({name: np.zeros(1)})
 
 
 def test_a_name_that_is_not_unicode():
     with pytest.raises(ConfigError, match="lone surrogate"):
-        tensorfile.encode({"\ud800": np.zeros(1)})
+        safetensors_file.encode({"\ud800": np.zeros(1)})
 
 
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([object()]), np.zeros(1, complex), np.zeros(1, "M8[s]")])
 def test_types_that_cannot_be(array):
     with pytest.raises(ConfigError, match="allowed are U64"):
-        tensorfile.encode({"a": array})
+        safetensors_file.encode({"a": array})
 
 
 @settings(max_examples=300, deadline=None)

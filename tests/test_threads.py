@@ -13,8 +13,8 @@ import pytest
 CHILD = """
 import threading
 import numpy as np
-from labelwood.linear import LinearConfig, Place, train_level
-from labelwood.sparse import Features, as_csr
+from labelwood.parts.linear import LinearConfig, Place, train_level
+from labelwood.arrays.sparse import Features, as_csr
 
 try:
     threading.Thread(target=print).start()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import labelwood as lw
-from labelwood.neural.tokens import Tokens, by_length
+from labelwood.neural.encoders.tokens import Tokens, by_length
 from small import tokeniser
 
 

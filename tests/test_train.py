@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood.arrays.sparse import Csr, Features
+from labelwood.base.progress import Silent
 from labelwood.data import from_matrix
-from labelwood.progress import Silent
-from labelwood.sparse import Csr, Features
 from toy import keyword_set
 
 TEXTS, LABELS = keyword_set()

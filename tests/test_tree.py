@@ -14,9 +14,9 @@ import labelwood as lw
 import reference
 from cases import cases
 from labelwood import _core, limits
-from labelwood.cuts import Cutter
-from labelwood.sparse import Csr, Features, as_csr, checked
-from labelwood.tree import Tree, TreeConfig, _shares, build, level_sizes, up
+from labelwood.arrays.sparse import Csr, Features, as_csr, checked
+from labelwood.parts.kmeans import Cutter
+from labelwood.parts.tree import Tree, TreeConfig, _shares, build, level_sizes, up
 from toy import random_features
 
 pytestmark = pytest.mark.native

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from faults.everystep import FaultyIo, every_step, installed
-from labelwood import ConfigError, StorageError, store, workspace
-from labelwood.workspace import Workspace, digest_arrays, work_folder
+from labelwood import ConfigError, StorageError
+from labelwood.storage import model_folder, stage_cache
+from labelwood.storage.stage_cache import Workspace, digest_arrays, work_folder
 
 RUN = {"recipe": {"name": "toy", "seed": 1, "linear": {"cost": 1.0, "threshold": 0.1}}, "data": "d" * 64}
 
@@ -39,7 +40,7 @@ def train(folder: Path, made: list[str], *, resume: bool = False, overwrite: boo
         first = work.stage("features", {"data": run["data"]}, features)
         second = work.stage("tree", {"features": first.key, "seed": run["recipe"]["seed"]}, tree)
         third = work.stage("level-1", {"features": first.key, "tree": second.key, **run["recipe"]["linear"]}, level)
-        store.save(folder, second.meta, {"tree": second.tensors, "level": third.tensors})
+        model_folder.save(folder, second.meta, {"tree": second.tensors, "level": third.tensors})
         work.remove()
 
 
@@ -60,7 +61,7 @@ def killed(tmp_path) -> Path:
     """A model folder whose training ended after the second stage."""
     folder = tmp_path / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "save", _save_twice(store.save))
+        patch.setattr(model_folder, "save", _save_twice(model_folder.save))
         with pytest.raises(StorageError, match="full"):
             train(folder, [])
     return folder
@@ -93,7 +94,7 @@ def test_resuming_goes_on_where_it_was(killed, wanted):
 
 
 def test_in_memory_gives_the_same(wanted, tmp_path, monkeypatch):
-    monkeypatch.setattr(workspace, "work_folder", lambda folder: None)
+    monkeypatch.setattr(stage_cache, "work_folder", lambda folder: None)
     monkeypatch.setitem(train.__globals__, "work_folder", lambda folder: None)
     train(tmp_path / "model", [])
     assert content(tmp_path / "model") == wanted
@@ -156,7 +157,7 @@ def test_a_run_that_is_killed_and_resumed(tmp_path, wanted, step):
         import os, sys
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from labelwood import disk
+        from labelwood.storage import atomic_files as disk
         from faults.everystep import FaultyIo
         from test_workspace import train
         io = disk.system = FaultyIo("die before", {step})
@@ -191,8 +192,8 @@ def test_a_stage_copied_under_another_key_is_not_trusted(tmp_path):
     with Workspace(tmp_path / "w") as work:
         work.begin(RUN, resume=False, overwrite=False)
         one = work.stage("s", {"a": 1}, lambda: {"x": np.zeros(1)})
-        two = workspace.digest_plain(
-            {"name": "s", "inputs": {"a": 2}, "release": workspace._release(), "schema": workspace.STAGE_SCHEMA}
+        two = stage_cache.digest_plain(
+            {"name": "s", "inputs": {"a": 2}, "release": stage_cache._release(), "schema": stage_cache.STAGE_SCHEMA}
         )
         shutil.copytree(tmp_path / "w" / f"s-{one.key[:16]}", tmp_path / "w" / f"s-{two[:16]}")
         with pytest.warns(UserWarning, match="made from other inputs"):
@@ -296,7 +297,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
     script = f"""
         import os
         from pathlib import Path
-        from labelwood.workspace import Workspace
+        from labelwood.storage.stage_cache import Workspace
         work = Workspace(Path({str(tmp_path / "w")!r}))
         work.begin({{}}, resume=False, overwrite=False)
         print("locked", flush=True)
@@ -379,13 +380,13 @@ def test_descriptors_return_to_baseline(tmp_path):
         warnings.simplefilter("error")
         for i in range(8):
             train(tmp_path / f"m{i}", [])
-            store.load(tmp_path / f"m{i}")
+            model_folder.load(tmp_path / f"m{i}")
     assert count() == before
 
 
 def test_copies_put_aside_keep_what_was_there(tmp_path, monkeypatch):
     """On disk or in memory, of any shape; nothing is left behind."""
-    monkeypatch.setattr(workspace, "ASIDE_BYTES", 100)
+    monkeypatch.setattr(stage_cache, "ASIDE_BYTES", 100)
     with Workspace(tmp_path / "w") as space:
         space.begin({}, resume=False, overwrite=False)
         for rows, on_disk in ((40, True), (2, False)):
@@ -405,7 +406,7 @@ def test_copies_put_aside_keep_what_was_there(tmp_path, monkeypatch):
 def test_what_is_found_done_tells_the_seconds_it_had_taken(tmp_path, monkeypatch):
     """An interrupted training counts, too: 5 s until its state was kept, then 2 s to the end."""
     now = [0.0]
-    monkeypatch.setattr(workspace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(stage_cache.time, "monotonic", lambda: now[0])
 
     def opened(told: list[float]) -> Workspace:
         space = Workspace(tmp_path / "w", reused=told.append)

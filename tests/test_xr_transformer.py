@@ -10,11 +10,11 @@ import pytest
 import labelwood as lw
 import tiny
 from labelwood.data import from_lists
-from labelwood.neural import pace
-from labelwood.recipes import check_depth, resolve
-from labelwood.run import Run
-from labelwood.train import identity_of, train, train_into
-from labelwood.tree import level_sizes
+from labelwood.parts.tree import level_sizes
+from labelwood.pipeline.run_options import Run
+from labelwood.pipeline.train import identity_of, train, train_into
+from labelwood.planning import timing
+from labelwood.recipes.methods import check_depth, resolve
 from small import LISTS, SMALL, TEXTS, Stop, fit, stop_at_once
 from toy import noisy_set
 
@@ -62,7 +62,7 @@ def test_published_presets_have_the_trees_of_table_7(preset, labels, coarse, ref
     recipe = resolve("xr-transformer", preset=preset)
     assert level_sizes(labels, recipe.coarse) == coarse
     assert level_sizes(labels, recipe.tree) == refined
-    tuned = pace.tuned_levels(labels, recipe)
+    tuned = timing.tuned_levels(labels, recipe)
     assert len(recipe.finetune.steps) == len(tuned)
     assert tuned == tuple(size for size in coarse if size <= 32768)
     check_depth(recipe, len(refined))  # beams, negatives and costs by level fit the tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelwood.sparse import Csr, Features, as_csr
+from labelwood.arrays.sparse import Csr, Features, as_csr
 
 
 def random_features(rng: np.random.Generator, rows: int, sparse: int, dense: int) -> tuple[Features, np.ndarray]:

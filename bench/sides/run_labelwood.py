@@ -12,8 +12,8 @@ import numpy as np
 from side import TOP, Side, main
 
 import labelwood as lw
-from labelwood.features import Tfidf, TfidfConfig
-from labelwood.progress import Silent
+from labelwood.base.progress import Silent
+from labelwood.parts.tfidf import Tfidf, TfidfConfig
 
 
 class Labelwood(Side):

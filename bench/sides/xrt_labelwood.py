@@ -15,7 +15,7 @@ from scipy import sparse
 from side import cpu_seconds
 
 import labelwood as lw
-from labelwood.progress import Silent
+from labelwood.base.progress import Silent
 
 
 def main(folder: Path, out: Path) -> None:

@@ -9,10 +9,9 @@ model.save("model/"); model = lw.load("model/")
 from __future__ import annotations
 
 from .api import load, plan, train
-from .averages import EnsembleConfig
+from .arrays.sparse import Csr, Features
 from .data import Dataset, ReadOptions
 from .data import read as read_data
-from .ensemble import Ensemble
 from .errors import (
     BudgetError,
     ConfigError,
@@ -23,12 +22,13 @@ from .errors import (
     StorageError,
     TrainingError,
 )
-from .metrics import Evaluation, MetricsConfig
-from .model import Model
-from .plan import Plan
-from .predictor import Predictor
-from .recipes import Recipe, methods
-from .sparse import Csr, Features
+from .metrics.ranking import Evaluation, MetricsConfig
+from .models.ensemble import Ensemble
+from .models.model import Model
+from .models.predictor import Predictor
+from .parts.rank_average import EnsembleConfig
+from .planning.estimate import Plan
+from .recipes.methods import Recipe, methods
 
 __version__ = "0.1.0"
 __all__ = [

@@ -1,4 +1,4 @@
-"""Types of the native core (native/bind_*.cpp)."""
+"""Types of the native core (native/bind/*.cpp)."""
 
 from collections.abc import Callable
 

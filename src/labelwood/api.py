@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import budget
+from .base import memory_budget
+from .base.progress import Progress, Silent
 from .data import (
     Dataset,
     Labels,
@@ -17,15 +18,14 @@ from .data import (
     with_label_texts,
     with_taxonomy,
 )
-from .ensemble import load
 from .errors import ConfigError
-from .plan import Plan, within
-from .plan import plan as run_plan
-from .predictor import Predictor, as_dataset
-from .progress import Progress, Silent
-from .recipes import resolve
-from .run import Run
-from .train import train as run_recipe
+from .models.ensemble import load
+from .models.predictor import Predictor, as_dataset
+from .pipeline.run_options import Run
+from .pipeline.train import train as run_recipe
+from .planning.estimate import Plan, within
+from .planning.estimate import plan as run_plan
+from .recipes.methods import resolve
 
 __all__ = ["load", "plan", "train"]
 
@@ -82,9 +82,9 @@ def train(
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
     folder = None if work is None else Path(work)
-    run = Run(threads, progress or Silent(), folder, resume, overwrite, budget.parse(memory), device, tell)
+    run = Run(threads, progress or Silent(), folder, resume, overwrite, memory_budget.parse(memory), device, tell)
     if time is not None:
-        from .neural.pace import timed
+        from .planning.timing import timed
 
         recipe = timed(recipe, time, dataset, run)
     if isinstance(valid, str | Path) and Path(valid).is_dir():

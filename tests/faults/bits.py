@@ -37,7 +37,7 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
     import labelwood as lw
     from contract import digest
     from labelwood import _core
-    from labelwood.recipes import METHODS
+    from labelwood.recipes.methods import METHODS
     from toy import contract_set, noisy_set
 
     noise, answers = noisy_set(8, docs=80, labels=50), contract_set()

@@ -11,18 +11,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from labelwood import LabelwoodError, disk
+from labelwood import LabelwoodError
+from labelwood.storage import atomic_files
 
 KINDS = ("die before", "die during", "die after", "full", "broken", "short", "interrupted")
 ERRORS = {"full": errno.ENOSPC, "broken": errno.EIO, "interrupted": errno.EINTR}
-CALLS = [name for name in vars(disk.Io) if not name.startswith("_")]
+CALLS = [name for name in vars(atomic_files.Io) if not name.startswith("_")]
 
 
 class Died(BaseException):
     """Stands for the end of the process: no clean-up can reach the disk after it."""
 
 
-class FaultyIo(disk.Io):
+class FaultyIo(atomic_files.Io):
     """System calls that go wrong at call number `step`, or from it on."""
 
     def __init__(self, kind: str = "", step: int = 0, lasting: bool = False) -> None:
@@ -44,7 +45,7 @@ class FaultyIo(disk.Io):
     def real(self, name: str, *args):
         if name == "fsync":
             return None  # power cuts cannot be simulated here, and real ones would make the tests slow
-        found = getattr(disk.Io, name)(self, *args)
+        found = getattr(atomic_files.Io, name)(self, *args)
         if name == "open":
             self.fds.add(found)
         elif name == "close":
@@ -80,12 +81,12 @@ for _name in CALLS:
 
 
 @contextmanager
-def installed(io: disk.Io) -> Iterator[None]:
-    before, disk.system = disk.system, io
+def installed(io: atomic_files.Io) -> Iterator[None]:
+    before, atomic_files.system = atomic_files.system, io
     try:
         yield
     finally:
-        disk.system = before
+        atomic_files.system = before
 
 
 def every_step(

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
-from labelwood import limits, plain, store
+from labelwood import limits
+from labelwood.base import canonical_json
+from labelwood.storage import model_folder
 
 HOSTILE = [
     None,
@@ -67,7 +69,7 @@ class Folder:
     """A model in memory: change `body` and `files`, then write it with digests that match."""
 
     def __init__(self, folder: Path) -> None:
-        self.body = json.loads((folder / store.MANIFEST).read_bytes())
+        self.body = json.loads((folder / model_folder.MANIFEST).read_bytes())
         self.files = {part: (folder / entry["name"]).read_bytes() for part, entry in self.body["files"].items()}
 
     def repair(self) -> None:
@@ -87,12 +89,12 @@ class Folder:
         for part, data in self.files.items():
             entry = entries.get(part) if isinstance(entries, dict) else None
             name = entry.get("name") if isinstance(entry, dict) else None
-            if isinstance(name, str) and store.DATA_FILE.fullmatch(name):
+            if isinstance(name, str) and model_folder.DATA_FILE.fullmatch(name):
                 (folder / name).write_bytes(data)
         self.body.pop("digest", None)
-        digest = hashlib.sha256(plain.line(self.body)).hexdigest()
-        text = plain.line({**self.body, "digest": digest})
-        (folder / store.MANIFEST).write_bytes(text)
+        digest = hashlib.sha256(canonical_json.line(self.body)).hexdigest()
+        text = canonical_json.line({**self.body, "digest": digest})
+        (folder / model_folder.MANIFEST).write_bytes(text)
 
 
 def mutate(model: Folder, rng: random.Random) -> str:

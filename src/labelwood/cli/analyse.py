@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..base.progress import Terminal
 from ..data import ReadOptions, read
-from ..ensemble import load
 from ..errors import MissingExtraError, needs
-from ..progress import Terminal
+from ..models.ensemble import load
 from . import show
 from .files import write
 from .options import DATA_FLAGS, ModelFolder, Threads, expand
 
 if TYPE_CHECKING:
-    from ..neural.analysis import Analysis
+    from ..evaluation.network_analysis import Analysis
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
@@ -38,7 +38,7 @@ def analyse(
     Recall of each level's shortlist, attention of the first token by layer, and how alike the layers' vectors are, next
     to the pretrained encoder.
     """
-    from ..neural.analysis import analyse as look
+    from ..evaluation.network_analysis import analyse as look
 
     data, found = read(test, options), []
     for folder in (model, *([] if beside is None else [beside])):

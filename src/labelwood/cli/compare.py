@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..base.progress import Terminal
 from ..data import ReadOptions
 from ..errors import MissingExtraError, TrainingError, needs
-from ..metrics import MetricsConfig
-from ..progress import Terminal
-from ..run import Run
+from ..metrics.ranking import MetricsConfig
+from ..pipeline.run_options import Run
 from . import show
 from .files import Sides, write
 from .options import (
@@ -31,7 +31,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..compare import Row
+    from ..reports.leaderboard import Row
 
 MARKS = "osD^v<>Pp*X"  # of a figure's points, so that colours are not all that tells them apart
 
@@ -60,9 +60,9 @@ def compare(
     --time is for all that fine-tune an encoder, together. Stages in common are computed once; the same command goes on
     after an interruption.
     """
-    from ..compare import Files, recipes
-    from ..compare import compare as run_all
-    from ..neural.pace import seconds
+    from ..planning.timing import seconds
+    from ..reports.leaderboard import Files, recipes
+    from ..reports.leaderboard import compare as run_all
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     chosen = recipes(names, parse_settings(set_ or []), seed, taxonomy=taxonomy is not None)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from .. import store
-from ..averages import EnsembleConfig
-from ..ensemble import Ensemble, load
 from ..errors import ConfigError, counted
+from ..models.ensemble import Ensemble, load
+from ..parts.rank_average import EnsembleConfig
+from ..storage import model_folder
 from . import show
 from .options import ENSEMBLE_FLAGS, expand
 
@@ -30,9 +30,9 @@ def ensemble(
     Their rankings are averaged; labels are matched by name. What the models have in common is stored once. An ensemble
     among them is opened: its members share its weight.
     """
-    if store.exists(model) and not overwrite:
+    if model_folder.exists(model) and not overwrite:
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
-    store.check_target(model, overwrite=True)
+    model_folder.check_target(model, overwrite=True)
     made = Ensemble([load(folder) for folder in models], config)
     if config.average in {"mean", "softmax"} and len({member.gives_margins for member in made.members}) > 1:
         show.complain(
@@ -41,7 +41,7 @@ def ensemble(
             "--average sigmoid, rank or round-robin suits both.",
         )
     made.save(model)
-    manifest = store.describe(model)
+    manifest = model_folder.describe(model)
     labels, trees = counted(len(made.labels), "label"), counted(made.config.members, "tree")
     show.say(f"{made.method}: {made.config.average} of {trees}, {labels}")
     show.say(f"model: {model} ({counted(len(manifest.files), 'file')}, {show.size(manifest.bytes)})")

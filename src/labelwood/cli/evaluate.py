@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from ..base.progress import Terminal
 from ..data import ReadOptions, stream
-from ..ensemble import load
-from ..metrics import MetricsConfig
-from ..progress import Terminal
+from ..metrics.ranking import MetricsConfig
+from ..models.ensemble import load
 from . import show
 from .files import Tally, check_target, name_of, write
 from .options import DATA_FLAGS, METRIC_FLAGS, ModelFolder, Threads, expand

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .. import disk
+from ..base.progress import Progress
 from ..data import (
     Dataset,
     ReadOptions,
@@ -20,7 +20,7 @@ from ..data import (
     with_label_texts,
     with_taxonomy,
 )
-from ..progress import Progress
+from ..storage import atomic_files
 from . import show
 
 
@@ -76,8 +76,8 @@ def check_target(target: str | None) -> None:
     """Would `write` be refused? Asked before the work; nothing is written."""
     if target is None or target == "-":
         return
-    path = disk.as_path(target)
-    with disk.refusing(path):
+    path = atomic_files.as_path(target)
+    with atomic_files.refusing(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         folder = path.resolve().parent
@@ -91,13 +91,13 @@ def write(target: str | None, chunks: Iterable[bytes]) -> None:
     if target is None or target == "-":
         _to_stdout(chunks)
         return
-    path = disk.as_path(target)
+    path = atomic_files.as_path(target)
     if path.exists() and not path.is_file():  # a pipe or a device: renaming over it would destroy it
-        with disk.refusing(path), path.open("wb") as stream:
+        with atomic_files.refusing(path), path.open("wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
         return
-    disk.publish(path.resolve(), chunks)
+    atomic_files.publish(path.resolve(), chunks)
 
 
 def _to_stdout(chunks: Iterable[bytes]) -> None:

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from .. import store
-from ..config import describe
-from ..ensemble import Ensemble, load
+from ..base.config import describe
 from ..errors import counted
-from ..model import Model
-from ..predictor import Predictor
-from ..recipes import METHODS, Method, Recipe, method
+from ..models.ensemble import Ensemble, load
+from ..models.model import Model
+from ..models.predictor import Predictor
+from ..recipes.methods import METHODS, Method, Recipe, method
+from ..storage import model_folder
 from . import show
 from .options import ModelFolder
 
@@ -22,7 +22,7 @@ def inspect(model: ModelFolder) -> None:
 
     Recipe, labels, tree, weights by level, files.
     """
-    loaded, manifest = load(model), store.describe(model)
+    loaded, manifest = load(model), model_folder.describe(model)
     show.heading(f"{model}: {loaded.method}", first=True)
     unseen = int((loaded.counts == 0).sum())
     show.table(
@@ -85,7 +85,7 @@ def verify(model: ModelFolder) -> None:
 
     Files against their digests, and the parts against each other.
     """
-    loaded, manifest = load(model), store.describe(model)
+    loaded, manifest = load(model), model_folder.describe(model)
     loaded.verify()
     labels, files = counted(len(loaded.labels), "label"), counted(len(manifest.files), "file")
     show.say(f"{model} is sound: {loaded.method}, {labels}, {files}, {show.size(manifest.bytes)} verified")

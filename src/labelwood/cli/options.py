@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from .. import limits
-from ..config import describe, from_dict, parse_value, to_dict
+from ..base.config import describe, from_dict, parse_value, to_dict
 from ..errors import ConfigError
 
 C = TypeVar("C")

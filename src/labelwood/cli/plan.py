@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import budget
+from ..base import memory_budget
+from ..base.progress import Terminal
 from ..data import ReadOptions
-from ..plan import plan as make_plan
-from ..plan import within
-from ..progress import Terminal
-from ..recipes import resolve
-from ..run import Run
+from ..pipeline.run_options import Run
+from ..planning.estimate import plan as make_plan
+from ..planning.estimate import within
+from ..recipes.methods import resolve
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (
@@ -49,7 +49,7 @@ def plan(
     """
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
-    run = Run(threads, Terminal(), Path(), memory=budget.parse(memory))  # as `train`, which has a workspace
+    run = Run(threads, Terminal(), Path(), memory=memory_budget.parse(memory))  # as `train`, which has a workspace
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     show.dataset(name_of(data), training)

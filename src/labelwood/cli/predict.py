@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 
 from .. import limits
+from ..base.progress import Progress, Silent, Terminal
 from ..data import Dataset, ReadOptions, from_lists, stream
-from ..ensemble import load
-from ..predictor import Predictor
-from ..progress import Progress, Silent, Terminal
+from ..models.ensemble import load
+from ..models.predictor import Predictor
 from . import show
 from .files import Tally, check_target, name_of, write
 from .options import DATA_FLAGS, ModelFolder, Threads, expand, whole

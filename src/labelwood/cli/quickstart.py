@@ -15,17 +15,17 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from .. import store
+from ..base.progress import Terminal
 from ..data import Dataset, read
 from ..errors import ConfigError
-from ..metrics import Evaluation
-from ..predictor import Predictor
-from ..problem import prepare
-from ..progress import Terminal
+from ..metrics.ranking import Evaluation
+from ..models.predictor import Predictor
+from ..pipeline.run_options import Run
+from ..pipeline.train import train_into
+from ..pipeline.training_set import prepare
 from ..quickstart import quickstart_path
-from ..recipes import resolve
-from ..run import Run
-from ..train import train_into
+from ..recipes.methods import resolve
+from ..storage import model_folder
 from . import show
 
 _SHOWN = 3  # documents
@@ -45,7 +45,7 @@ def quickstart(
     tuned = model.with_name(f"{model.name}-transformer")
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))
     for folder in (model, tuned):
-        store.check_target(folder, overwrite=True)
+        model_folder.check_target(folder, overwrite=True)
         _refuse_foreign(folder, training)
     show.heading("Debian packages: from the description to the tags", first=True)
     show.dataset("training", training)
@@ -79,7 +79,7 @@ def _made(method: str, folder: Path, training: Dataset, held_out: Dataset, prese
     run = Run(progress=Terminal())
     model = train_into(folder, training, resolve(method, preset=preset), run)
     seconds = sum(time for name, time in run.progress.timings.items() if " / " not in name)
-    size = store.describe(folder).bytes
+    size = model_folder.describe(folder).bytes
     show.say(f"trained {method} in {show.seconds(seconds)}, saved {show.size(size)} to {folder}")
     return _Made(method, model, seconds, model.evaluate(held_out), _latency(model, held_out), size)
 
@@ -116,7 +116,7 @@ def _has_neural() -> bool:
 
 def _refuse_foreign(folder: Path, training: Dataset) -> None:
     """Replace only what an earlier quickstart left."""
-    if store.exists(folder) and store.describe(folder).meta.get("data") != prepare(training).data_key:
+    if model_folder.exists(folder) and model_folder.describe(folder).meta.get("data") != prepare(training).data_key:
         raise ConfigError(f"the model in {folder} is not from quickstart; choose another folder with --model.")
 
 

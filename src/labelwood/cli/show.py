@@ -13,7 +13,7 @@ from typing import Any
 
 from ..data import Dataset, ReadReport
 from ..errors import counted
-from ..metrics import Evaluation
+from ..metrics.ranking import Evaluation
 
 
 class Stopped(BaseException):

@@ -10,17 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import budget, store
+from ..base import memory_budget
+from ..base.progress import Progress, Terminal
 from ..data import Dataset, ReadOptions
-from ..ensemble import load
 from ..errors import ConfigError, ModelFileError, counted
-from ..plan import within
-from ..predictor import Predictor
-from ..progress import Progress, Terminal
-from ..recipes import Recipe, resolve
-from ..run import Run
-from ..train import identity, identity_of, problem_of, train_into
-from ..workspace import Workspace, differences, has_stages, leftover, started, work_folder
+from ..models.ensemble import load
+from ..models.predictor import Predictor
+from ..pipeline.run_options import Run
+from ..pipeline.train import identity, identity_of, problem_of, train_into
+from ..planning.estimate import within
+from ..recipes.methods import Recipe, resolve
+from ..storage import model_folder
+from ..storage.stage_cache import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (
@@ -79,7 +80,7 @@ def train(
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     progress = Terminal()
     run = Run(
-        threads, progress, work_folder(model), resume, overwrite, budget.parse(memory), device,
+        threads, progress, work_folder(model), resume, overwrite, memory_budget.parse(memory), device,
         _teller(progress, logs), keep_every=keep_every,
     )  # fmt: skip
     _check_free(model, run)
@@ -107,7 +108,7 @@ def train(
 
 def _timed(recipe: Recipe, time: str, data: Dataset, run: Run, model: Path) -> Recipe:
     """The recipe with the steps that fit the time, which are told."""
-    from ..neural.pace import timed
+    from ..planning.timing import timed
 
     recipe = timed(recipe, time, data, run, model)
     steps = recipe.finetune.steps
@@ -130,7 +131,7 @@ def _saying_what_is_kept(run: Run) -> Iterator[None]:
 
 def _teller(progress: Terminal, logs: Path | None) -> Callable[[Any], None]:
     """Shows each step beside the bar, and writes it down if asked to."""
-    from ..neural.events import EventFile
+    from ..neural.training.tensorboard import EventFile
 
     writers: list[Callable[[Any], None]] = [progress.tell]
     if logs is not None:
@@ -148,9 +149,9 @@ def _teller(progress: Terminal, logs: Path | None) -> Callable[[Any], None]:
 
 def _check_free(model: Path, run: Run) -> None:
     """What would be refused at the end is refused now."""
-    if store.exists(model) and not (run.overwrite or run.resume):
+    if model_folder.exists(model) and not (run.overwrite or run.resume):
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
-    store.check_target(model, overwrite=True)
+    model_folder.check_target(model, overwrite=True)
     assert run.work is not None
     if started(run.work) and not (run.overwrite or run.resume):
         raise leftover(run.work)
@@ -163,7 +164,7 @@ def _identity(data: Dataset, recipe: Recipe, held_out: Dataset | None) -> dict[s
 def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep_work: bool) -> bool:
     """Whether the model is there already. Another model there is an error, unless a run to replace it was begun."""
     assert run.work is not None
-    if not store.exists(model):
+    if not model_folder.exists(model):
         return False
     try:
         there = load(model)
@@ -181,7 +182,7 @@ def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep
         )
     if changes:
         return False
-    store.tidy(model)
+    model_folder.tidy(model)
     if run.work.is_dir() and not keep_work:  # killed between saving and tidying up
         with suppress(ConfigError), Workspace(run.work) as space:  # a folder that is not ours stays as it is
             space.begin(now, resume=True, overwrite=False)
@@ -190,7 +191,7 @@ def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep
 
 
 def _report(trained: Predictor, folder: Path, progress: Progress) -> None:
-    manifest = store.describe(folder)
+    manifest = model_folder.describe(folder)
     for number, member in enumerate(trained.members, 1):
         sizes = " → ".join(f"{size:,}" for size in member.tree.sizes)
         name = "tree" if len(trained.members) == 1 else f"tree {number}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
-from .label_texts import read_label_texts, read_names, with_label_texts
-from .memory import Labels, from_lists, from_matrix
+from .in_memory import Labels, from_lists, from_matrix
+from .label_files.label_texts import read_label_texts, read_names, with_label_texts
+from .label_files.taxonomy import Parents, read_taxonomy, with_taxonomy
 from .options import ReadOptions
 from .read import read, stream
 from .sniff import sniff
-from .taxonomy import Parents, read_taxonomy, with_taxonomy
 
 __all__ = [
     "Dataset",

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core, limits
+from ..arrays.sparse import Csr, Features, checked
 from ..errors import DataError
-from ..sparse import Csr, Features, checked
-from ..taxonomy import Taxonomy
+from ..parts.taxonomy_tree import Taxonomy
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..config import setting
+from ..base.config import setting
 from ..errors import ConfigError, nearest
 
 FORMATS = (

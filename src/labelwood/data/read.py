@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import ConfigError, DataError, counted
-from . import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
 from .dataset import Dataset
+from .formats import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
 from .options import ReadOptions
-from .reading import Reading
-from .rows import Collector, Row
+from .parsing.reading import Reading
+from .parsing.rows import Collector, Row
+from .parsing.source import is_folder
 from .sniff import first_line, sniff_folder, sniff_source
-from .source import is_folder
 
 Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
 _EVERY = 1024  # rows between two calls of `progress`

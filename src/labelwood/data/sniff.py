@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from .options import FORMATS
-from .source import Source, beside, is_folder
+from .parsing.source import Source, beside, is_folder
 
 _FOLDERS = (
     ("pecos", ("X.trn.txt", "X.trn.npz", "X.tst.txt", "X.tst.npz")),

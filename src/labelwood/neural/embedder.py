@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import to_dict
-from ..digests import digest_plain, digest_tensors
+from ..base.config import to_dict
+from ..base.digests import digest_plain, digest_tensors
+from ..base.progress import Tick
 from ..errors import ModelFileError, needs
-from ..progress import Tick
-from .config import EncoderConfig, Reading
-from .tokens import Documents, Tokeniser, Tokens
+from ..recipes.network_settings import EncoderConfig, Reading
+from .encoders.tokens import Documents, Tokeniser, Tokens
 
 Tensors = Mapping[str, NDArray[Any]]
 ABOUT = {"config", "engine", "pooler", "readings", "raw"}
@@ -78,7 +78,7 @@ class Embedder:
         if self.config.runtime != "torch":
             return half(self._session.embed(tokens, threads, progress))
         with needs("this model's encoder", "neural"):
-            from . import encoder
+            from .encoders import encoder
         known = self.about["config"].get("vocab_size")
         if isinstance(known, int) and int(tokens.ids.max(initial=0)) >= known:
             raise ModelFileError(f"the model's tokeniser gives {int(tokens.ids.max())}, but its encoder knows {known}.")
@@ -92,7 +92,7 @@ class Embedder:
 
     def exported(self) -> Embedder:
         """The same encoder as the graph that the recipe asks for, in place of its weights."""
-        from . import onnx
+        from .encoders import onnx
 
         shape = onnx.Shape.of(self.about)
         graph = onnx.export(shape, self.state, int8=self.config.runtime == "onnx-int8")
@@ -101,7 +101,7 @@ class Embedder:
     @cached_property
     def networks(self) -> list[Any]:
         """In torch: the one network, or one for each level where labels attend."""
-        from . import encoder
+        from .encoders import encoder
 
         try:
             if not self.attends:
@@ -117,7 +117,7 @@ class Embedder:
 
     @cached_property
     def _session(self) -> Any:
-        from . import onnx
+        from .encoders import onnx
 
         return onnx.Session(self.state["graph"].tobytes())
 

@@ -1,0 +1,105 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include "bind/bind.h"
+#include "text/pack.h"
+#include "text/tfidf.h"
+
+namespace lw {
+namespace {
+
+TextView view_of(const In<uint8_t>& arena, const In<int64_t>& offsets) {
+  if (offsets.shape(0) == 0) throw nb::value_error("the texts have no offsets");
+  const TextView texts{arena.data(), offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1};
+  const int64_t bad = bad_document(texts, static_cast<int64_t>(arena.shape(0)));
+  if (bad >= 0) throw nb::value_error(("the offsets of document " + std::to_string(bad) + " are out of order").c_str());
+  return texts;
+}
+
+// Short work (one document) is not worth a thread of its own.
+template <typename Work>
+void run(const TextView& texts, nb::handle progress, Work&& work) {
+  Control control;
+  if (texts.bytes() > (1 << 16)) {
+    run_polled(control, progress, [&] { work(control); });
+  } else {
+    nb::gil_scoped_release release;
+    work(control);
+  }
+}
+
+nb::tuple matrix_parts(Matrix&& m) {
+  return nb::make_tuple(to_numpy(std::move(m.ptr)), to_numpy(std::move(m.idx)), to_numpy(std::move(m.val)));
+}
+
+nb::tuple fit(In<uint8_t> arena, In<int64_t> offsets, const TfidfOptions& options, int threads, nb::handle progress) {
+  const TextView texts = view_of(arena, offsets);
+  Fitted fitted;
+  run(texts, progress, [&](Control& control) { fitted = fit_tfidf(texts, options, threads, control); });
+  return nb::make_tuple(
+      nb::make_tuple(to_numpy(std::move(fitted.terms.bytes)), to_numpy(std::move(fitted.terms.offsets)),
+                     to_numpy(std::move(fitted.terms.idf))),
+      matrix_parts(std::move(fitted.matrix)), fitted.distinct);
+}
+
+nb::tuple transform(const Vectoriser& self, In<uint8_t> arena, In<int64_t> offsets, int threads, nb::handle progress) {
+  const TextView texts = view_of(arena, offsets);
+  Matrix matrix;
+  run(texts, progress, [&](Control& control) { matrix = self.transform(texts, threads, control); });
+  return matrix_parts(std::move(matrix));
+}
+
+// Python strings to one UTF-8 arena. The GIL is kept, so the strings cannot go away. Returns (arena, offsets, row): row
+// is the first that is no valid text, or -1.
+nb::tuple pack(nb::list strings, int threads) {
+  std::vector<StringView> views;
+  const size_t count = nb::len(strings);
+  views.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* text = PyList_GET_ITEM(strings.ptr(), static_cast<Py_ssize_t>(i));
+    if (!PyUnicode_Check(text)) break;
+    views.push_back({PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), static_cast<int>(PyUnicode_KIND(text)),
+                     PyUnicode_IS_ASCII(text) != 0});
+  }
+  Packed packed = pack_strings(views, threads);
+  if (packed.bad < 0 && views.size() < count) packed.bad = static_cast<int64_t>(views.size());
+  return nb::make_tuple(to_numpy(std::move(packed.arena)), to_numpy(std::move(packed.offsets)), packed.bad);
+}
+
+}  // namespace
+
+void bind_tfidf(nb::module_& m) {
+  m.attr("TOKENISER_VERSION") = TOKENISER_VERSION;
+  nb::class_<TfidfOptions>(m, "TfidfOptions")
+      .def(
+          "__init__",
+          [](TfidfOptions* self, bool lowercase, bool strip, uint32_t min_chars, std::pair<uint32_t, uint32_t> words,
+             std::pair<uint32_t, uint32_t> chars, int64_t min_df, double max_df, int64_t max_features, bool sublinear,
+             int idf, bool l2) {
+            if (words.second > MAX_WORDS || chars.second > MAX_CHARS) throw nb::value_error("n-grams are too long");
+            const Rules rules{lowercase, strip, min_chars};
+            const Grams grams{words.first, words.second, chars.first, chars.second};
+            new (self) TfidfOptions{rules, grams, min_df, max_df, max_features, sublinear, idf, l2};
+          },
+          nb::kw_only(), nb::arg("lowercase"), nb::arg("strip"), nb::arg("min_chars"), nb::arg("words"),
+          nb::arg("chars"), nb::arg("min_df"), nb::arg("max_df"), nb::arg("max_features"), nb::arg("sublinear"),
+          nb::arg("idf"), nb::arg("l2"));
+  nb::class_<Vectoriser>(m, "Vectoriser")
+      .def(
+          "__init__",
+          [](Vectoriser* self, const TfidfOptions& options, In<uint8_t> bytes, In<int64_t> offsets, In<float> idf) {
+            view_of(bytes, offsets);
+            if (idf.shape(0) + 1 != offsets.shape(0)) throw nb::value_error("one idf per term is needed");
+            new (self)
+                Vectoriser(options, bytes.data(), offsets.data(), idf.data(), static_cast<int64_t>(idf.shape(0)));
+          },
+          nb::arg("options"), nb::arg("bytes"), nb::arg("offsets"), nb::arg("idf"))
+      .def("transform", &transform, nb::arg("arena"), nb::arg("offsets"), nb::arg("threads"),
+           nb::arg("progress").none(), "(ptr, idx, val) of the texts' matrix.");
+  m.def("tfidf_fit", &fit, nb::arg("arena"), nb::arg("offsets"), nb::arg("options"), nb::arg("threads"),
+        nb::arg("progress").none(), "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
+  m.def("pack_strings", &pack, nb::arg("strings"), nb::arg("threads"),
+        "(arena, offsets, bad row or -1) of a list of str.");
+}
+
+}  // namespace lw

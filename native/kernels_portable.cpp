@@ -1,9 +1,0 @@
-#include "kernels.h"
-
-#define ISA_NAME "portable"
-namespace lw::portable {
-extern const Kernels table;
-#include "kernels_impl.h"
-#include "score_impl.h"
-const Kernels table = {ISA_NAME, solve, axpy, score};
-}  // namespace lw::portable

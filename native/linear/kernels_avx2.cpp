@@ -1,0 +1,9 @@
+#include "linear/kernels.h"
+
+#define ISA_NAME "avx2"
+namespace lw::avx2 {
+extern const Kernels table;
+#include "linear/kernels_impl.h"
+#include "linear/score_impl.h"
+const Kernels table = {ISA_NAME, solve, axpy, score};
+}  // namespace lw::avx2

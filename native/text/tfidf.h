@@ -1,0 +1,72 @@
+// tf-idf: texts to a weighted sparse matrix. Fitting tokenises once: every worker counts into a table of its own and
+// keeps (term, tf) per document; then the tables are merged, the terms chosen and ranked, and the kept counts become
+// the training matrix. Nothing in the result depends on threads, on hashing or on the order of tables.
+#pragma once
+#include <string>
+
+#include "arrays/buffer.h"
+#include "arrays/parallel.h"
+#include "text/analyse.h"
+#include "text/rows.h"
+
+namespace lw {
+
+struct TextView {
+  const uint8_t* arena = nullptr;
+  const int64_t* offsets = nullptr;  // (docs + 1)
+  int64_t docs = 0;
+  int64_t size(int64_t doc) const { return offsets[doc + 1] - offsets[doc]; }
+  int64_t bytes() const { return offsets[docs] - offsets[0]; }
+};
+
+// Offsets within the arena, never falling; the first document at fault, or -1.
+int64_t bad_document(const TextView& texts, int64_t arena_size);
+
+struct TfidfOptions {
+  Rules rules;
+  Grams grams;
+  int64_t min_df = 2;
+  double max_df = 1.0;        // share of the documents
+  int64_t max_features = -1;  // -1: all
+  bool sublinear = true;
+  int idf = 2;  // 0 none, 1 ln(n/df)+1, 2 ln((1+n)/(1+df))+1
+  bool l2 = true;
+};
+
+struct Matrix {
+  Buffer<int64_t> ptr;
+  Buffer<int32_t> idx;
+  Buffer<float> val;
+};
+
+struct TermList {
+  Buffer<uint8_t> bytes;
+  Buffer<int64_t> offsets;
+  Buffer<float> idf;
+};
+
+struct Fitted {
+  TermList terms;  // by document frequency, falling; ties by bytes
+  Matrix matrix;
+  int64_t distinct = 0;  // terms before any was left out
+};
+
+Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads, Control& control);
+
+// The fitted state, ready to look terms up. Read-only: any number of threads may use one.
+class Vectoriser {
+ public:
+  // Throws std::invalid_argument when a term stands twice.
+  Vectoriser(const TfidfOptions& options, const uint8_t* bytes, const int64_t* offsets, const float* idf, int64_t size);
+  Vectoriser(const Vectoriser&) = delete;
+  Matrix transform(const TextView& texts, int threads, Control& control) const;
+
+ private:
+  TfidfOptions options_;
+  Characters characters_;
+  Terms terms_;
+  TermWeight weight_;
+  std::vector<float> idf_;
+};
+
+}  // namespace lw

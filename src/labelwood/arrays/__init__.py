@@ -1,0 +1,1 @@
+"""The shapes that data take: sparse and dense matrices, texts, names, taxonomies."""

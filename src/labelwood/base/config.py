@@ -1,0 +1,349 @@
+"""Configs are frozen dataclasses; this file reads, checks, changes and prints them, and holds no setting itself.
+
+A setting is declared once, beside the code it steers:
+
+    threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
+
+From that one line come the check, the `--set linear.threshold=...` option, the TOML key, the row printed by
+`labelwood methods` and the entry in the model's manifest. Any `PerLevel` setting is one value or one per level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast
+
+from .. import limits
+from ..errors import ConfigError, nearest
+
+C = TypeVar("C")
+T = TypeVar("T")
+PerLevel = Union[T, tuple[T, ...]]  # noqa: UP007 — an alias with a type parameter needs Union on 3.11
+
+
+def setting(
+    default: T,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] | None = None,
+) -> T:
+    """A dataclass field with its meaning and what is allowed: low ≤ value ≤ high, value > above, or choices."""
+    meta = {"help": help, "low": low, "high": high, "above": above, "choices": choices}
+    return dataclasses.field(default=default, metadata=meta)
+
+
+def section(cls: type[C], help: str) -> C:
+    """A nested config."""
+    return dataclasses.field(default_factory=cls, metadata={"help": help})
+
+
+def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
+    """The value of a per-level setting at `level` (0-based) of `levels`."""
+    if not isinstance(value, tuple):
+        return value
+    if len(value) != levels:
+        raise ConfigError(
+            f"{name} gives {len(value)} values {value} but the tree has {levels} levels; "
+            f"give one value, or exactly {levels}."
+        )
+    return cast(T, value[level])
+
+
+def check_levels(config: object, levels: int, where: str = "", *, skip: Collection[str] = ()) -> None:
+    """ConfigError unless every per-level setting has one value, or one for each of the tree's levels."""
+    for name, hint in _hints(type(config)).items():
+        value, path = getattr(config, name), _join(where, name)
+        if path in skip:
+            continue
+        if dataclasses.is_dataclass(value):
+            check_levels(value, levels, path)
+        elif _is_per_level(hint):
+            at(value, 0, levels, path)
+
+
+def last_level(config: C) -> C:
+    """A copy in which every list of values by level is its last one, that of the labels."""
+    changes: dict[str, Any] = {}
+    for name, hint in _hints(type(config)).items():
+        value = getattr(config, name)
+        if dataclasses.is_dataclass(value):
+            changes[name] = last_level(value)
+        elif _is_per_level(hint) and isinstance(value, tuple):
+            changes[name] = value[-1]
+    return cast(C, dataclasses.replace(cast(Any, config), **changes))
+
+
+def checked_config(cls: type[C], config: object, where: str) -> C:
+    """A config made in Python, whose values nobody has looked at yet."""
+    if not isinstance(config, cls):
+        raise ConfigError(f"{where} must be a {cls.__name__}, but is {_show(config)}.")
+    return from_dict(cls, to_dict(config), where)
+
+
+def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
+    """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+    hints = _hints(cls)
+    for key in mapping:
+        if key not in hints:
+            label = f"{where}.{key}" if where else str(key)
+            raise ConfigError(f"there is no setting {label[:200]!r}; {nearest(str(key)[:200], hints)}")
+    for field in dataclasses.fields(cast(Any, cls)):
+        if field.name not in mapping and field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"the setting {_join(where, field.name)!r} is missing.")
+    values = {key: _coerce(hints[key], value, _join(where, key), _meta(cls, key)) for key, value in mapping.items()}
+    return cls(**values)
+
+
+def to_dict(config: object) -> dict[str, Any]:
+    """Plain data, every setting resolved; `from_dict` undoes it."""
+    fields = dataclasses.fields(cast(Any, config))
+    return {f.name: _plain(getattr(config, f.name)) for f in fields}
+
+
+def with_settings(config: C, changes: Mapping[str, object]) -> C:
+    """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"settings must be a table of dotted names and values, but are {_show(changes)}.")
+    known = set(_leaves(config))
+    for key, value in changes.items():
+        path = str(key)
+        if path not in known:
+            raise ConfigError(_unknown(path, known))
+        config = _with(config, path.split("."), value, path)
+    return config
+
+
+def merge(config: C, mapping: object, where: str = "") -> C:
+    """A copy with a table of settings laid over it, nested or dotted; what is not named keeps its value."""
+    groups = {leaf.rpartition(".")[0] for leaf in _leaves(config)}
+    return with_settings(config, dict(_dotted(mapping, where, groups)))
+
+
+def _dotted(mapping: object, where: str, groups: set[str]) -> Iterator[tuple[str, object]]:
+    """The settings of a nested table by their dotted names."""
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+    for key, value in mapping.items():
+        path = _join(where, key)
+        if path in groups:
+            yield from _dotted(value, path, groups)
+        else:
+            yield path, value
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A config file as plain data."""
+    try:
+        if path.stat().st_size > limits.MAX_CONFIG_BYTES:
+            raise ConfigError(f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes; a config is a short TOML file.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the config {path}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingRow:
+    """One line of `labelwood methods NAME`."""
+
+    path: str
+    default: object
+    help: str
+    allowed: str
+
+
+def describe(config: object, where: str = "") -> Iterator[SettingRow]:
+    """Every setting of a config: dotted name, value, meaning and what is allowed."""
+    for field in dataclasses.fields(cast(Any, config)):
+        value, path = getattr(config, field.name), _join(where, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from describe(value, path)
+        elif "help" in field.metadata:
+            yield SettingRow(path, value, field.metadata["help"], _allowed(type(config), field.name))
+
+
+def parse_value(text: str) -> object:
+    """Read the right side of `--set key=value`: none, true, 3, 0.1, a,b,c, [1, 2] or plain text."""
+    text = text.strip()
+    if text.lower() in {"none", "null"}:
+        return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if "," in text and not text.startswith(("[", '"', "'")):
+        return tuple(parse_value(part) for part in text.split(",") if part.strip())
+    try:
+        table = tomllib.loads(f"v = {text}\n")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    return table["v"] if len(table) == 1 else text
+
+
+def _leaves(config: object, where: str = "") -> Iterator[str]:
+    """The dotted name of every setting."""
+    for field in dataclasses.fields(cast(Any, config)):
+        value, path = getattr(config, field.name), _join(where, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _leaves(value, path)
+        else:
+            yield path
+
+
+def _unknown(path: str, known: set[str]) -> str:
+    """What to say of a setting that is not there: the nearest by its whole name, else by its last part."""
+    path = path[:200]
+    group = sorted(leaf for leaf in known if leaf.startswith(f"{path}."))
+    if group:
+        return f"{path!r} is a group of settings; name one of: {', '.join(group)}."
+    last = {leaf.rpartition(".")[2]: leaf for leaf in sorted(known)}
+    close = get_close_matches(path, known, n=1) or get_close_matches(path.rpartition(".")[2], last, n=1)
+    hint = f"; did you mean {last.get(close[0], close[0])!r}?" if close else "."
+    groups = ", ".join(dict.fromkeys(leaf.partition(".")[0] for leaf in sorted(known - {"method"})))
+    return f"there is no setting {path!r}{hint} `labelwood methods NAME` lists all; their groups are: {groups}."
+
+
+def _with(config: C, path: list[str], value: object, whole: str) -> C:
+    """A copy with one setting, which is known to be there, changed."""
+    key, rest = path[0], path[1:]
+    if rest:
+        new: object = _with(getattr(config, key), rest, value, whole)
+    else:
+        meta, hint = _meta(type(config), key), _hints(type(config))[key]
+        words = meta.get("choices") or (("none",) if hint is str else ())  # there "none" is a word
+        plain = not isinstance(value, str) or value in words
+        new = _coerce(hint, value if plain else parse_value(cast(str, value)), whole, meta)
+    return cast(C, dataclasses.replace(cast(Any, config), **{key: new}))
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    return _hints_once(cast(Hashable, cls))
+
+
+@cache
+def _hints_once(cls: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _is_per_level(hint: Any) -> bool:
+    """A value or a tuple of such values; what is a tuple always, like tree.levels, has its own meaning."""
+    options = _options(hint)
+    return any(typing.get_origin(o) is tuple for o in options) and any(o in {bool, int, float, str} for o in options)
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
+
+
+def _meta(cls: type[Any], key: str) -> Mapping[str, Any]:
+    return next(f.metadata for f in dataclasses.fields(cls) if f.name == key)
+
+
+def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> object:
+    """`value` as the annotated type, checked; ConfigError names the path, the value and what is allowed."""
+    if dataclasses.is_dataclass(hint):
+        return from_dict(cast(type[Any], hint), value, path)
+    options = _options(hint)
+    if value is None and type(None) in options:
+        return None
+    lists = any(typing.get_origin(o) is tuple for o in options)
+    if isinstance(value, str) and str not in options and lists:
+        value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
+    if isinstance(value, int) and lists and int not in options and float not in options:
+        value = (value,)  # a list of one: --set tree.levels=16
+    if isinstance(value, list | tuple):
+        for option in options:
+            if typing.get_origin(option) is tuple:
+                if not value:
+                    break
+                inner = typing.get_args(option)[0]
+                if inner is str:  # --set finetune.layers=5+6,8
+                    value = [str(item) if type(item) is int else item for item in value]
+                return tuple(_scalar((inner,), item, path, meta) for item in value)
+    return _scalar(options, value, path, meta)
+
+
+def _scalar(options: tuple[Any, ...], value: object, path: str, meta: Mapping[str, Any]) -> object:
+    kinds = [o for o in options if o in {bool, int, float, str}]
+    if value is None and "none" in (meta.get("choices") or ()):
+        value = "none"  # the word, as in linear.weighting=none,pw
+    result: object
+    if isinstance(value, bool):
+        ok, result = bool in kinds, value
+    elif isinstance(value, int):
+        ok = int in kinds or float in kinds
+        result = value if int in kinds else (float(value) if abs(value) < 2**1000 else math.inf)
+    elif isinstance(value, float):
+        whole = int in kinds and float not in kinds and value.is_integer()
+        ok, result = (float in kinds or whole), (int(value) if whole else value)
+    else:
+        ok, result = (isinstance(value, str) and str in kinds), value
+    if not ok or _out_of_range(result, meta):
+        raise ConfigError(f"{path} must be {_kind_words(options, meta)}, but is {_show(value)}.")
+    return result
+
+
+def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
+    choices = meta.get("choices")
+    if isinstance(value, str):
+        return choices is not None and value not in choices
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if isinstance(value, float) and not math.isfinite(value):
+        return True
+    low, high, above = meta.get("low"), meta.get("high"), meta.get("above")
+    too_low = (low is not None and value < low) or (above is not None and value <= above)
+    return too_low or (high is not None and value > high)
+
+
+def _allowed(cls: type[Any], key: str) -> str:
+    hint = _hints(cls)[key]
+    options = _options(hint)
+    return _kind_words(options, _meta(cls, key))
+
+
+def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    choices, low, high, above = (meta.get(k) for k in ("choices", "low", "high", "above"))
+    words = [" or ".join(choices)] if choices else []
+    words += [names[o] for o in options if o in names and not (o is str and choices)]
+    bounds = (("≥", low), (">", above), ("≤", high))
+    limit = [f"{sign} {x}" if isinstance(x, int) else f"{sign} {x:g}" for sign, x in bounds if x is not None]
+    text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
+    if any(typing.get_origin(o) is tuple for o in options):
+        each = _kind_words(typing.get_args(_tuple_of(options)), meta)
+        text = f"{text}, or a list of them" if words else f"a list: {each}"
+    return f"{text}, or none" if type(None) in options else text
+
+
+def _tuple_of(options: tuple[Any, ...]) -> Any:
+    return next(o for o in options if typing.get_origin(o) is tuple)
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _show(value: object) -> str:
+    text = repr(value) if not isinstance(value, Mapping | list) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _join(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)

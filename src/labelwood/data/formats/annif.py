@@ -1,0 +1,39 @@
+"""Annif's TSV corpus: `text<TAB><uri1> <uri2>`, one document per line, without header or quoting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...errors import DataError
+from ..dataset import check_label
+from ..parsing.reading import Reading, each_line, without_end
+from ..parsing.rows import Row
+
+_URI = re.compile(rb"<([^<>\s]+)>")
+
+
+def rows(reading: Reading) -> Iterator[Row]:
+    """One row per line that is not blank."""
+    return each_line(reading, lambda line: _parse(without_end(line), reading))
+
+
+def _parse(line: bytes, reading: Reading) -> Row:
+    text, tab, uris = line.partition(b"\t")
+    if not tab and reading.need_labels:
+        raise DataError("expected the text, a tab and the subjects like <http://example.org/1>, but there is no tab.")
+    if not tab or not reading.want_labels:
+        return Row(text)
+    return Row(text, [_label(match, line, len(text) + 1) for match in re.finditer(rb"\S+", uris)])
+
+
+def _label(match: re.Match[bytes], line: bytes, offset: int) -> str:
+    uri = _URI.fullmatch(match.group())
+    try:
+        if uri is None:
+            raise DataError(
+                f"expected a subject in angle brackets, but found {match.group()[:60].decode(errors='replace')!r}."
+            )
+        return check_label(uri.group(1).decode())
+    except DataError as error:
+        raise error.at(column=len(line[: offset + match.start()].decode()) + 1) from error

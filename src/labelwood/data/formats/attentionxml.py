@@ -1,0 +1,47 @@
+"""AttentionXML's folders: `train_raw_texts.txt` (or `train_texts.txt`), `train_labels.txt` and the same for test.
+
+Line i of both files is one document; labels are separated by spaces, `/SEP/` stands between title and body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...errors import DataError
+from ..dataset import check_label
+from ..parsing.reading import Reading, without_end
+from ..parsing.rows import Row
+from ..parsing.source import Source
+
+_SEP = re.compile(rb" ?/SEP/ ?")
+
+
+def rows(reading: Reading) -> Iterator[Row]:
+    """One row per line of the texts, blank ones too."""
+    split = reading.options.split
+    source = reading.open(reading.part(f"{split}_raw_texts.txt", f"{split}_texts.txt"))
+    place = reading.labels_part(f"{split}_labels.txt")
+    target = None if place is None else reading.open(place)
+    for raw in source.lines():
+        listed = None if target is None else _partner(source, target)
+        current = source
+        try:
+            row = Row(_SEP.sub(b"\n", without_end(reading.log.utf8(raw))))
+            if target is not None and listed is not None:
+                current = target
+                names = reading.log.utf8(listed).decode().split()
+                row = row._replace(labels=[check_label(name) for name in names])
+        except DataError as error:
+            reading.log.bad(error.at(file=current.name, line=current.line))
+            continue
+        yield row
+    if target is not None and (left := target.readline()) and not left.isspace():
+        raise target.error(f"there are more lines of labels than the {source.line} of texts.")
+
+
+def _partner(source: Source, target: Source) -> bytes:
+    listed = target.readline()
+    if not listed:
+        raise source.error(f"this text has no line in {target.name}, which ends at line {target.line}.")
+    return listed

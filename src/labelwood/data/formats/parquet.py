@@ -1,0 +1,76 @@
+"""Parquet (extra `parquet`): columns as in JSON lines; texts are strings, labels a list of strings or whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from ...errors import DataError, MissingExtraError
+from ..parsing.fields import Fields
+from ..parsing.reading import Reading
+from ..parsing.rows import Row
+
+_BATCH = 1024
+
+
+def rows(reading: Reading) -> Iterator[Row]:
+    """One row per record, a batch at a time, only the columns that are needed."""
+    name = str(reading.path)
+    with closing(_open(name)) as file:
+        try:
+            yield from _rows(reading, file, name)
+        except DataError as error:
+            raise error.at(file=name) from error
+
+
+def _rows(reading: Reading, file: Any, name: str) -> Iterator[Row]:
+    found = list(_guarded(name, lambda: file.schema_arrow.names))
+    fields = Fields.choose(found, reading.options, reading.need_labels)
+    wanted = (*fields.text, fields.labels, fields.id, fields.relevance)
+    columns = [column for column in found if column in wanted]
+    batches = _guarded(name, lambda: file.iter_batches(batch_size=_BATCH, columns=columns))
+    row = -1
+    while (batch := _guarded(name, lambda: next(batches, None))) is not None:
+        for record in _guarded(name, partial(_records, batch, fields)):
+            row += 1
+            try:
+                ready = fields.row(record, reading.log)
+            except DataError as error:
+                reading.log.bad(error.at(file=name, row=row))
+                continue
+            yield ready
+
+
+def _open(path: str) -> Any:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("reading Parquet needs pyarrow: pip install 'labelwood[parquet]'.") from error
+    if path == "-":
+        raise DataError("Parquet is read from its end and needs a file.", file="standard input")
+    return _guarded(path, lambda: pq.ParquetFile(path))
+
+
+def _guarded(path: str, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:  # for damaged files pyarrow raises its own errors, OSError, UnicodeDecodeError and more
+        raise DataError(f"not a Parquet file that can be read: {error}", file=path) from error
+
+
+def _records(batch: Any, fields: Fields) -> Iterator[dict[str, Any]]:
+    names = batch.schema.names
+    columns = [_values(batch.column(i), name in fields.text) for i, name in enumerate(names)]
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _values(column: Any, text: bool) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if text and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        column = column.cast(pa.large_binary())  # the bytes, to be checked as UTF-8 like those of any file
+    return list(column.to_pylist())

@@ -1,0 +1,134 @@
+"""CSV and TSV with a header line, quoted as RFC 4180 has it (a field may hold line feeds)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import DataError, counted
+from ..parsing import strict_json
+from ..parsing.fields import Fields
+from ..parsing.reading import Reading
+from ..parsing.records import Records
+from ..parsing.rows import Row
+
+_USUAL = ",;|"  # separators of labels
+
+
+def csv_rows(reading: Reading) -> Iterator[Row]:
+    """Comma separated; semicolons where the header has no comma."""
+    header = reading.main().peek()
+    return _rows(reading, ";" if b";" in header and b"," not in header else ",")
+
+
+def tsv_rows(reading: Reading) -> Iterator[Row]:
+    """Tab separated, with the quoting of CSV."""
+    return _rows(reading, "\t")
+
+
+def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
+    source = reading.main()
+    records = Records(source, delimiter, reading.log)
+    each = iter(records)
+    names = [cell.encode("latin-1").decode().strip() for cell in next(each, [])]
+    try:
+        fields = _fields(names, reading)
+    except DataError as error:
+        raise error.at(file=source.name, line=records.line) from error
+    separator = _Separator(reading.options.separator)
+    for cells in each:
+        if len(cells) != len(names):
+            few = f"the header has {counted(len(names), 'column')} but this record {len(cells)}."
+            records.bad(DataError(few), min(len(cells), len(names)))
+            continue
+        try:
+            row = fields.row(_record(names, cells, fields, separator), reading.log)
+        except DataError as error:
+            records.bad(error, names.index(error.field) if error.field in names else 0)
+            continue
+        yield row
+    separator.warn(f"{source.name}, field {fields.labels}")
+
+
+def _fields(names: list[str], reading: Reading) -> Fields:
+    try:
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise DataError(f"two columns are named {twice[:60]!r}.")
+        return Fields.choose(names, reading.options, reading.need_labels)
+    except DataError as error:
+        raise DataError(f"{error.message} The first line must name the columns.", field=error.field) from error
+
+
+def _record(names: list[str], cells: list[str], fields: Fields, separator: _Separator) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if name in fields.text:
+            record[name] = cell.encode("latin-1")
+        elif name in {fields.labels, fields.relevance}:
+            record[name] = separator.split(_decoded(cell), name, count=name == fields.labels)
+        elif name == fields.id:
+            record[name] = _decoded(cell)
+    cells.clear()  # a huge cell need not be held twice
+    if fields.relevance in record:
+        record[fields.relevance] = [_number(item, fields.relevance) for item in record[fields.relevance]]
+    return record
+
+
+def _decoded(cell: str) -> str:
+    return cell.encode("latin-1").decode()
+
+
+class _Separator:
+    """Splits cells into labels, and notices where another separator seems to be meant."""
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+        self._cells = self._found = 0
+        self._others = dict.fromkeys(_USUAL, 0)
+
+    def split(self, cell: str, name: str, *, count: bool) -> list[Any]:
+        """`a|b`, or a JSON list; empty parts are left out."""
+        cell = cell.strip()
+        if cell.startswith("[") and cell.endswith("]"):
+            return self._json(cell, name)
+        if count and cell:
+            self._count(cell)
+        return [part for part in map(str.strip, cell.split(self._separator)) if part]
+
+    def warn(self, place: str) -> None:
+        """Once, at the end: the separator never occurs, but another one does in most cells."""
+        other, count = max(self._others.items(), key=lambda item: item[1])
+        if self._found or 2 * count <= self._cells:
+            return
+        warnings.warn(
+            f"{place}: no cell has the separator {self._separator!r}, so each was read as one label; but {count} of "
+            f"{self._cells} have {other!r}. If it separates labels, say so: --separator '{other}' or "
+            f"ReadOptions(separator={other!r}).",
+            stacklevel=2,
+        )
+
+    def _count(self, cell: str) -> None:
+        self._cells += 1
+        if self._found or self._separator in cell:
+            self._found += 1
+            return
+        for other in _USUAL:
+            self._others[other] += other in cell
+
+    def _json(self, cell: str, name: str) -> list[Any]:
+        try:
+            return list(strict_json.loads(cell.encode()))
+        except DataError as error:
+            way = f'write ["a", "b"] or a{self._separator}b'
+            raise DataError(f"the cell looks like a list but is {error.message} {way}.", field=name) from error
+
+
+def _number(item: object, field: str | None) -> object:
+    if not isinstance(item, str):
+        return item
+    try:
+        return float(item)
+    except ValueError as error:
+        raise DataError(f"a relevance must be a number, but is {item[:40]!r}.", field=field) from error

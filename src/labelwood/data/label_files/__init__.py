@@ -1,0 +1,1 @@
+"""Side files about labels: their texts, and taxonomies over them."""

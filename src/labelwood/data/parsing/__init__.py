@@ -1,0 +1,1 @@
+"""What the formats share: sources, records, fields, rows and strict JSON."""

@@ -1,0 +1,86 @@
+"""What a format's reader is given: the path, the options, the log, and a way to open files that are closed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+
+from ...errors import ConfigError, DataError
+from ..options import ReadOptions
+from .rows import Log, Row
+from .source import Source, beside, is_folder
+
+
+class Reading:
+    """One pass over one input. A reader is a function Reading → rows; it sets `width` if it makes features."""
+
+    def __init__(self, path: str | Path, options: ReadOptions, *, need_labels: bool) -> None:
+        if not isinstance(path, str | PathLike):
+            raise ConfigError(f"the input must be a path, or '-' for standard input, but is {type(path).__name__}.")
+        self.path, self.options = path, options
+        self.need_labels = need_labels and options.labels is not None
+        self.want_labels = options.labels is not None
+        self.log = Log(options.on_bad)
+        self.width = 0  # feature columns
+        self.names: tuple[str, ...] = ()  # labels known before the first row, kept even if no row has them
+        self._stack = ExitStack()
+        self._first: Source | None = None
+
+    def main(self) -> Source:
+        """The input itself, opened once (standard input cannot be opened twice)."""
+        return self._first or self.open(self.path)
+
+    def open(self, path: str | Path) -> Source:
+        source = self._stack.enter_context(Source(path))
+        self._first = self._first or source
+        return source
+
+    def folder(self) -> Path:
+        """The input as a folder."""
+        folder = Path(self.path)
+        if not is_folder(folder):
+            raise DataError(f"there is no such folder; the {self.options.format} format is one.", file=self.path)
+        return folder
+
+    def part(self, *names: str) -> Path:
+        """A file that must be in the folder, plain or compressed; any of these names."""
+        found = beside(self.folder(), *names)
+        if found is None:
+            raise DataError(f"the folder has no {' or '.join(names)} (plain, .gz, .xz or .zst).", file=self.path)
+        return found
+
+    def labels_part(self, *names: str) -> Path | None:
+        """The same for the labels, which only training must have."""
+        if self.need_labels:
+            return self.part(*names)
+        return beside(self.folder(), *names) if self.want_labels else None
+
+    def progress(self) -> tuple[int, int]:
+        """(bytes done, bytes in all); (0, 0) where the size is unknown."""
+        return (self._first.position(), self._first.size) if self._first else (0, 0)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def each_line(reading: Reading, parse: Callable[[bytes], Row]) -> Iterator[Row]:
+    """One row per line that is not blank; what is wrong with a line gets its place and goes to the log."""
+    source, log = reading.main(), reading.log
+    for raw in source.lines():
+        if raw.isspace():
+            continue
+        try:
+            row = parse(log.utf8(raw))
+        except DataError as error:
+            log.bad(error.at(file=source.name, line=source.line))
+            continue
+        yield row
+
+
+def without_end(line: bytes) -> bytes:
+    """The line without its line feed, or carriage return and line feed."""
+    if line.endswith(b"\r\n"):
+        return line[:-2]
+    return line[:-1] if line.endswith(b"\n") else line

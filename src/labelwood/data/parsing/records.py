@@ -1,0 +1,105 @@
+"""Records of CSV and TSV: split by Python's csv module; what is wrong with one is said with its line and column.
+
+The bytes are handed over as Latin-1, whose 256 characters are the 256 bytes: the structure of CSV is ASCII, and each
+cell comes back as the UTF-8 it was.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from ... import limits
+from ...errors import DataError
+from .rows import Log
+from .source import Source
+
+
+class Records:
+    """Iterates over the cells of every record that is not blank. Bad ones go to the log, a bad header is an error."""
+
+    def __init__(self, source: Source, delimiter: str, log: Log) -> None:
+        # The csv module refuses fields above 128 KB unless told otherwise, for the whole process; documents are longer.
+        csv.field_size_limit(max(csv.field_size_limit(), limits.MAX_LINE_BYTES))
+        self.line = 1  # the first one of the record
+        self._source, self._delimiter, self._log = source, delimiter, log
+        self._lines: list[str] = []  # of the record, for the place of a fault
+        self._bad_bytes: DataError | None = None
+        self._begun = False
+
+    def __iter__(self) -> Iterator[list[str]]:
+        parser = csv.reader(iter(self._next, ""), delimiter=self._delimiter, strict=True)
+        while True:
+            self._lines, self._bad_bytes, self.line = [], None, self._source.line + 1
+            try:
+                cells = next(parser, None)
+            except csv.Error as error:
+                self._reject(self._bad_bytes or self._broken(str(error)))
+                continue
+            if cells is None:
+                return
+            if self._bad_bytes is not None:
+                self._reject(self._bad_bytes)
+            elif cells and not (len(cells) == 1 and cells[0].isspace()):
+                yield cells
+                self._begun = True
+            del cells
+
+    def bad(self, error: DataError, cell: int) -> None:
+        """The record is wrong at that cell (counted from 0; the number of cells stands for the record's end)."""
+        starts = _starts("".join(self._lines), self._delimiter)
+        self._reject(self._placed(error, next(islice(starts, cell, None))))
+
+    def _next(self) -> str:
+        raw = self._source.readline()
+        try:
+            line = self._log.utf8(raw).decode("latin-1")
+        except DataError as error:  # told when the record is complete: its other lines are no records of their own
+            self._bad_bytes = self._bad_bytes or error.at(line=self._source.line)
+            line = raw.decode("latin-1")
+        self._lines.append(line)
+        return line
+
+    def _reject(self, error: DataError) -> None:
+        error = error.at(file=self._source.name)
+        if not self._begun:
+            raise error
+        self._log.bad(error, lines=self._source.line - self.line + 1)
+
+    def _broken(self, message: str) -> DataError:
+        """What the csv module refused, in words of ours: it knows neither the place nor the cause."""
+        text = "".join(self._lines)
+        *_, start, at = _starts(text, self._delimiter)
+        if message.startswith("field larger"):
+            why = f"a cell has more than {limits.MAX_LINE_BYTES} bytes; is its quote never closed?"
+        elif text[at : at + 1] == '"':
+            why = 'the quote here never closes; close it, or, if it is part of the text, quote the cell and write "".'
+        elif text[at : at + 1] == "\r":
+            why = "a carriage return stands in a cell without quotes; put the cell in quotes."
+        else:
+            line = self.line + text.count("\n", 0, start)
+            why = (
+                f'text follows the closing quote of a cell that began at line {line}; a quote in a cell is written "".'
+            )
+        return self._placed(DataError(f"not valid CSV: {why}"), at)
+
+    def _placed(self, error: DataError, at: int) -> DataError:
+        """Offset in the record → line of the file and column in characters."""
+        before = "".join(self._lines)[:at]
+        part = before[before.rfind("\n") + 1 :].encode("latin-1").decode("utf-8", errors="replace")
+        return error.at(line=self.line + before.count("\n"), column=len(part) + 1)
+
+
+def _starts(record: str, delimiter: str) -> Iterator[int]:
+    """Where each cell starts; at last, where the record ends or stops being CSV."""
+    cell = re.compile(rf'"(?:[^"]++|"")*+"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|')
+    at = 0
+    while (found := cell.match(record, at)) is not None:
+        yield at
+        at = found.end()
+        if record[at : at + 1] != delimiter:
+            break
+        at += 1
+    yield at

@@ -1,0 +1,149 @@
+"""Between reader and Dataset: one `Row` per document, the `Log` of bad ones, the `Collector` that packs the rest."""
+
+from __future__ import annotations
+
+import codecs
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.sparse import Csr, Features, checked
+from ...errors import DataError
+from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport, Texts
+
+Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
+_PIECE = 2**20
+_DECODER = codecs.getincrementaldecoder("utf-8")
+
+
+class Row(NamedTuple):
+    """One document as a reader sees it. `text` is valid UTF-8; labels are checked names, None where there are none."""
+
+    text: bytes | None = None
+    labels: Sequence[str] | None = None
+    relevance: Sequence[float] | None = None
+    id: str | None = None
+    features: Entries | None = None
+
+
+class Log:
+    """What to do with bad lines (None: there is no choice), and how many there were."""
+
+    def __init__(self, on_bad: str | None = None) -> None:
+        self.on_bad = on_bad
+        self.skipped = self.replaced = 0
+        self.examples: list[str] = []
+
+    def bad(self, error: DataError, lines: int = 1) -> None:
+        """Raise it, or count it (and the lines lost by it) where bad lines are skipped."""
+        if self.on_bad != "skip":
+            raise error
+        self.skipped += lines
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(str(error))
+
+    def utf8(self, raw: bytes) -> bytes:
+        """These bytes if they are UTF-8; bad ones are replaced (and counted) or a DataError with their column."""
+        bad = _first_bad_byte(raw)
+        if bad is None:
+            return raw
+        if self.on_bad == "replace":
+            self.replaced += 1
+            return raw.decode("utf-8", errors="replace").encode()
+        seen = "it looks like UTF-16; " if raw[:2] in {b"\xff\xfe", b"\xfe\xff"} else ""
+        choice = "" if self.on_bad is None else ', or replace such bytes (--on-bad replace, on_bad="replace")'
+        way = f"{seen}convert the file to UTF-8{choice}."
+        raise DataError(f"byte 0x{raw[bad]:02x} is not valid UTF-8; {way}", column=bad + 1)
+
+
+def _first_bad_byte(raw: bytes) -> int | None:
+    """In pieces, because the decoded form of a huge line can be four times its size."""
+    if raw.isascii():
+        return None
+    decoder = _DECODER()
+    for start in range(0, len(raw), _PIECE):
+        piece = raw[start : start + _PIECE]
+        try:
+            decoder.decode(piece, final=start + _PIECE >= len(raw))
+        except UnicodeDecodeError as error:
+            carried = len(error.object) - len(piece)  # a character begun at the end of the piece before
+            return start - carried + error.start
+    return None
+
+
+class Collector:
+    """Packs rows into a Dataset: texts into one arena, features and labels into matrices."""
+
+    def __init__(self, log: Log, names: Sequence[str] = ()) -> None:
+        self._log = log
+        self._rows = self._no_labels = 0
+        self._labelled = False
+        self._arena, self._ends = bytearray(), array("q", [0])
+        self._columns, self._values, self._pointers = bytearray(), bytearray(), array("q", [0])
+        self._table = LabelTable(names)
+        self._ids: list[str] = []
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, row: Row) -> None:
+        self._rows += 1
+        if row.text is not None:
+            self._arena += row.text
+            self._ends.append(len(self._arena))
+        if row.features is not None:
+            self._columns += row.features[0].tobytes()
+            self._values += row.features[1].tobytes()
+            self._pointers.append(len(self._columns) // 4)
+        if row.labels is not None:
+            self._labelled = True
+        self._no_labels += not row.labels
+        self._table.add(row.labels or (), row.relevance if row.labels else None)
+        if row.id is not None:
+            self._ids.append(row.id)
+
+    def finish(self, width: int = 0) -> Dataset:
+        """Everything collected; `width` is the number of feature columns."""
+        texts = features = labels = None
+        if len(self._ends) > 1:
+            texts = Texts(np.frombuffer(self._arena, np.uint8), np.array(self._ends, np.int64))
+        if len(self._pointers) > 1:
+            features = Features(self._matrix(width))
+        names: tuple[str, ...] = ()
+        if self._labelled:
+            labels, names = self._table.finish()
+        report = ReadReport(
+            rows=self._rows,
+            skipped=self._log.skipped,
+            replaced=self._log.replaced,
+            duplicate_labels=self._table.duplicates,
+            no_labels=self._no_labels if self._labelled else 0,
+            examples=tuple(self._log.examples),
+        )
+        self._log.skipped, self._log.replaced, self._log.examples = 0, 0, []
+        ids = tuple(self._ids) if self._ids and len(self._ids) == self._rows else None
+        return Dataset(texts, features, labels, names, ids, report)
+
+    def _matrix(self, width: int) -> Csr:
+        indptr = np.array(self._pointers, np.int64)
+        columns, values = np.frombuffer(self._columns, np.int32), np.frombuffer(self._values, np.float32)
+        return tidy(Csr(indptr, columns, values, width))
+
+
+def tidy(matrix: Csr) -> Csr:
+    """Columns of each row sorted, repeats summed. The columns must be in range."""
+    rows = np.repeat(np.arange(matrix.rows), matrix.counts())
+    same_row = rows[1:] == rows[:-1]
+    if not (same_row & (matrix.indices[1:] <= matrix.indices[:-1])).any():
+        return checked(matrix, "features")
+    order = np.lexsort((matrix.indices, rows))
+    columns, rows = matrix.indices[order], rows[order]
+    starts = np.flatnonzero(np.r_[True, (columns[1:] != columns[:-1]) | (rows[1:] != rows[:-1])])
+    with np.errstate(over="ignore"):
+        values = np.add.reduceat(matrix.data[order].astype(np.float64), starts).astype(np.float32)
+    indptr = np.zeros(matrix.rows + 1, np.int64)
+    np.cumsum(np.bincount(rows[starts], minlength=matrix.rows), out=indptr[1:])
+    return checked(Csr(indptr, np.ascontiguousarray(columns[starts]), values, matrix.cols), "features")

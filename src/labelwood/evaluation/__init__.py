@@ -1,0 +1,1 @@
+"""Looking into models: what a network does inside."""

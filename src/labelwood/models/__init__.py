@@ -1,0 +1,1 @@
+"""Trained models: prediction, ensembles, and their folders."""

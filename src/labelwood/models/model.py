@@ -1,0 +1,337 @@
+"""A trained model: features, tree, levels and label names. Raw text in, label names and scores out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, limits
+from ..arrays.names import NO_NAMES, Names
+from ..arrays.sparse import Features
+from ..base.config import at, check_levels, from_dict, to_dict
+from ..base.digests import digest_plain, digest_tensors
+from ..base.progress import Progress, Tick
+from ..data import Texts
+from ..errors import ModelFileError, counted
+from ..neural.attention_level import AttentionLevel, Descent, Levels, attending
+from ..neural.embedder import Embedder
+from ..neural.finetune.matcher import Matched
+from ..parts.linear import LinearLevel, check_features
+from ..parts.propensity import centroid_tensors, centroids_from, nearness, rerank
+from ..parts.search import Search, SearchConfig, search, searcher
+from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
+from ..parts.tree import Tree
+from ..recipes.methods import NEURAL, Recipe, from_plain
+from ..recipes.network_settings import EncoderConfig
+from ..storage import model_folder
+from .predictor import Found, Predictor
+
+Tensors = Mapping[str, NDArray[Any]]
+Memo = dict[tuple[int, str], Any]
+META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder", "search", "reads"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reached:
+    """Where a beam stands after some levels: nodes (n, width), -1 where there is none, and their log scores."""
+
+    levels: int
+    nodes: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model(Predictor):
+    """One label tree with its classifiers. Made by `labelwood.train` or `labelwood.load`."""
+
+    recipe: Recipe
+    labels: Names  # the position is the id that `predict_arrays` returns
+    counts: NDArray[np.int64]  # (L,) training documents of each label
+    rows: int  # training documents
+    tfidf: Tfidf | None  # None: no words are read
+    sparse_cols: int
+    dense_cols: int
+    tree: Tree
+    levels: Levels  # those whose labels attend come first
+    data_key: str  # digest of the training data
+    label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
+    centroids: Features | None = None  # (L, d), where the recipe ranks by them
+    embedder: Embedder | None = None  # the encoder, where the recipe has one
+    search: SearchConfig | None = None  # where it is not the recipe's: a network's levels are searched in their own way
+
+    def __repr__(self) -> str:
+        sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
+        counts = f"{counted(len(self.labels), 'label')}, {counted(self.rows, 'document')}"
+        return f"<labelwood.Model {self.recipe.method}: {counts}, tree {sizes}>"
+
+    @property
+    def members(self) -> tuple[Model, ...]:
+        return (self,)
+
+    @property
+    def searching(self) -> SearchConfig:
+        """How its tree is searched."""
+        return self.recipe.search if self.search is None else self.search
+
+    @property
+    def gives_margins(self) -> bool:
+        """Are the scores margins (the last level's combiner is noop), not probabilities?"""
+        return self.searching.at_level(self.tree.depth - 1, self.tree.depth) == "noop"
+
+    @property
+    def reads_words(self) -> bool:
+        """Is it given texts, not the user's own features?"""
+        return self.tfidf is not None or self.embedder is not None
+
+    @cached_property
+    def reading(self) -> str:
+        """Digest of how features are made: models with the same one see the same features."""
+        if self.embedder is not None:
+            words = None if self.tfidf is None else digest_tensors(self.tfidf.tensors())
+            return digest_plain(["encoder", self.embedder.digest, to_dict(self.recipe.tfidf), words])
+        if self.tfidf is None:
+            return digest_plain(["own", self.sparse_cols, self.dense_cols, to_dict(self.recipe.features)])
+        return digest_plain(["tfidf", to_dict(self.tfidf.config), digest_tensors(self.tfidf.tensors())])
+
+    @cached_property
+    def _inverse_propensity(self) -> NDArray[np.float64]:
+        return self.recipe.tail.inverse(self.counts, self.rows)
+
+    def features(self, texts: Texts | None, x: Features | None, threads: int, progress: Progress) -> Features:
+        """X (n, d) as the classifiers see it, from texts or from the user's own features."""
+        if not self.reads_words:
+            assert x is not None
+            return self.recipe.features.scaled(check_features(x, self.sparse_cols, self.dense_cols))
+        assert texts is not None
+        words = dense = None
+        if self.tfidf is not None:
+            with progress.stage("reading words", len(texts), "docs") as tick:
+                words = self.tfidf.transform(texts, threads=threads, progress=tick)
+        if self.embedder is not None:
+            with progress.stage("embedding", len(texts), "docs") as tick:
+                found = self.embedder.embed(self.embedder.tokens(texts), threads, tick)
+            dense = self.embedder.dense(found)
+        return Features(words, dense)
+
+    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
+        return self.find_below(x[0], k, None, threads, progress)
+
+    def reach(self, x: Features, levels: int, threads: int) -> Reached:
+        """Search the upper `levels` only: where the beam stands then."""
+        config, depth = self.searching, self.tree.depth
+        deep, linear = attending(self.levels[:levels])
+        above = self._descend(x, len(deep), threads) if deep else None
+        if above is not None and not linear:
+            return above
+        width = min(at(config.beam, levels - 1, depth, "search.beam"), self.tree.size(levels - 1))
+        start = None if above is None else (above.nodes, above.scores)
+        cols = self.sparse_cols, self.dense_cols
+        what = Search(config, depth, width, logs=True, cols=cols, above=len(deep), start=start)
+        nodes, scores = search(x, linear, what, threads=threads)
+        if config.at_level(levels - 1, depth) == "noop":  # a plain margin chooses, and is not carried on
+            scores = np.zeros_like(scores)
+        return Reached(levels, nodes, scores)
+
+    def find_below(self, x: Features, k: int, start: Reached | None, threads: int, progress: Tick) -> Found:
+        """The k best labels, from the root or from where a beam stands."""
+        tail = self.recipe.tail
+        keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
+        deep, linear = attending(self.levels)
+        if len(deep) > (0 if start is None else start.levels):
+            start = self._descend(x, len(deep), threads, keep=None if linear else keep, start=start, progress=progress)
+        if start is not None and not linear:
+            there = start.nodes >= 0
+            found = np.where(there, self.tree.leaves[start.nodes], -1), np.where(there, np.exp(start.scores), 0)
+        elif start is None:
+            found = self._searcher(keep)(*x.parts, threads, progress)
+        else:
+            below = self._searcher(keep, start.levels)
+            found = below.resume(*x.parts, start.nodes, start.scores, threads, progress)
+        if not tail.reranks:
+            return found
+        near = None if self.centroids is None else nearness(x, self.centroids, found[0], tail.gamma, threads)
+        ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
+        return ids[:, :k], scores[:, :k]
+
+    def _descend(
+        self, x: Features, levels: int, threads: int, *, keep: int | None = None, start: Reached | None = None,
+        progress: Tick | None = None,
+    ) -> Reached:  # fmt: skip
+        """Search the upper levels, whose labels attend to tokens, keeping `keep` nodes of the last, or its beam."""
+        beam, depth, begin = self.searching.beam, self.tree.depth, 0 if start is None else start.levels
+        keeps = [min(at(beam, t, depth, "search.beam"), self.tree.size(t)) for t in range(begin, levels)]
+        keeps[-1] = keep or keeps[-1]
+        above = None if start is None else Matched("", start.nodes, start.scores)
+        assert self.embedder is not None and x.dense is not None  # noqa: PT018
+        down = Descent(self.embedder, attending(self.levels)[0], self.tree, threads)
+        found = down.reach(x.dense, keeps, above, begin, progress)
+        return Reached(levels, found.nodes, found.scores)
+
+    def _searcher(self, k: int, above: int = 0) -> _core.Searcher:
+        found = self._searchers.get((k, above))
+        if found is None:
+            if len(self._searchers) >= 64:  # somebody asks for every k there is
+                self._searchers.clear()
+            cols = self.sparse_cols, self.dense_cols
+            what = Search(self.searching, self.tree.depth, k, self.tree.leaves, above=above, cols=cols)
+            found = self._searchers[k, above] = searcher(attending(self.levels[above:])[1], what)
+        return found
+
+    @cached_property
+    def _searchers(self) -> dict[tuple[int, int], _core.Searcher]:
+        return {}
+
+    def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
+        """Write the model folder; an existing model there is replaced in one step or left as it was."""
+        model_folder.save(Path(folder), self.meta(), self.parts(), overwrite=overwrite)
+
+    def meta(self) -> dict[str, Any]:
+        """What the manifest says of the model."""
+        return {
+            "recipe": to_dict(self.recipe),
+            "data": self.data_key,
+            "rows": self.rows,
+            "labels": len(self.labels),
+            "sparse_cols": self.sparse_cols,
+            "dense_cols": self.dense_cols,
+            "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
+            "encoder": None if self.embedder is None else self.embedder.about,
+            "search": None if self.search is None else to_dict(self.search),
+            "reads": [[level.sparse_cols, level.dense_begin, level.dense_cols] for level in self.levels],
+        }
+
+    def parts(self) -> dict[str, Tensors]:
+        """The model as arrays, by part."""
+        parts: dict[str, Tensors] = {"labels": self._label_tensors(), "tree": self.tree.tensors()}
+        if self.tfidf is not None:
+            parts["tfidf"] = self.tfidf.tensors()
+        if self.embedder is not None:
+            parts |= self.embedder.parts()
+        if self.centroids is not None:
+            parts["centroids"] = centroid_tensors(self.centroids)
+        return parts | {f"level-{t + 1}": level.tensors() for t, level in enumerate(self.levels)}
+
+    def _label_tensors(self) -> dict[str, NDArray[Any]]:
+        names, texts = self.labels, self.label_texts
+        tensors: dict[str, NDArray[Any]] = {"names": names.arena, "offsets": names.offsets, "counts": self.counts}
+        return tensors | ({"texts": texts.arena, "text_offsets": texts.offsets} if texts else {})
+
+
+def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) -> Model:
+    """A model from its manifest's meta and its parts, all checked; ModelFileError or KeyError say what is wrong."""
+    if set(meta) != META:
+        raise ModelFileError(f"the manifest's meta must have exactly {', '.join(sorted(META))}.")
+    recipe = from_plain(meta["recipe"])
+    labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
+    sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
+    tree = Tree.from_tensors(dict(parts["tree"]), len(labels))
+    check_levels(recipe, tree.depth, skip=NEURAL)
+    if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
+        raise ModelFileError(
+            f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
+        )
+    tfidf = _once(memo, parts["tfidf"], recipe.tfidf, _read_tfidf) if "tfidf" in parts else None
+    if (meta["encoder"] is not None) != recipe.encoder.on:
+        raise ModelFileError("the model's encoder is missing, or not what its recipe asks for.")
+    embedder = None
+    if meta["encoder"] is not None:
+        what = (meta["encoder"], recipe.encoder, id(parts["tokeniser"]))
+        embedder = _once(memo, parts["encoder"], what, partial(_read_embedder, parts))
+    if tfidf is not None and (tfidf.size, 0 if embedder is None else dense_cols) != (sparse_cols, dense_cols):
+        raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
+    leaves = np.zeros(len(counts), np.bool_)
+    leaves[tree.leaves] = True
+    if not np.array_equal(leaves, counts > 0):
+        raise ModelFileError("the tree's leaves are not the labels that have training documents.")
+    reads = _reads(meta["reads"], tree.depth, sparse_cols, dense_cols)
+    levels = [
+        _once(memo, parts[f"level-{t + 1}"], (id(parts["tree"]), t, reads[t]), partial(_read_level, tree))
+        for t in range(tree.depth)
+    ]
+    _check_attention(levels, embedder)
+    own = None if meta["search"] is None else from_dict(SearchConfig, meta["search"], "search")
+    if ("centroids" in parts) != (recipe.tail.alpha < 1):
+        raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
+    mu = None
+    if "centroids" in parts:
+        mu = _once(memo, parts["centroids"], (len(labels), sparse_cols, dense_cols), centroids_from)
+    data_key = meta["data"]
+    if not isinstance(data_key, str):
+        raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
+    return Model(
+        recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu,
+        embedder, own,
+    )  # fmt: skip
+
+
+def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list[tuple[int, int, int]]:
+    """What each level reads of X: (sparse columns: all or none, first dense column, dense columns)."""
+    if not isinstance(found, list) or len(found) != depth:
+        raise ModelFileError(f"the manifest's 'reads' must say for each of {depth} levels what it reads.")
+    for read in found:
+        if not isinstance(read, list) or len(read) != 3 or any(type(n) is not int or n < 0 for n in read):
+            raise ModelFileError("the manifest's 'reads' must hold three numbers for each level.")
+        if read[0] not in {0, sparse_cols} or read[1] + read[2] > dense_cols:
+            raise ModelFileError(f"a level reads {read}, but the model has {sparse_cols} and {dense_cols} columns.")
+    return [(words, begin, width) for words, begin, width in found]
+
+
+def _check_attention(levels: list[LinearLevel | AttentionLevel], embedder: Embedder | None) -> None:
+    """Levels whose labels attend come first, and each has a network."""
+    deep, linear = attending(levels)
+    networks = 0 if embedder is None else embedder.levels
+    tokens = {(level.sparse_cols, level.dense_begin, level.dense_cols) for level in deep}
+    wrong = any(isinstance(level, AttentionLevel) for level in linear) or len(deep) > networks
+    if wrong or (deep and embedder is not None and tokens != {(0, 0, embedder.config.max_tokens)}):
+        raise ModelFileError("the levels of label attention do not fit the model's encoder.")
+
+
+def _read_level(
+    tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]
+) -> LinearLevel | AttentionLevel:  # fmt: skip
+    _, t, (words, begin, width) = what
+    if "rows" in tensors:
+        return AttentionLevel.from_tensors(tree.child_ptrs[t], tensors, (words, begin, width))
+    return LinearLevel.from_tensors(tree.child_ptrs[t], tensors, words, width, begin)
+
+
+def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:
+    """`read(tensors, other)`; members of an ensemble that share a part share what was read from it."""
+    key = (id(tensors), repr(other))
+    if key not in memo:
+        memo[key] = read(tensors, other)
+    return memo[key]
+
+
+def _read_tfidf(tensors: Tensors, config: TfidfConfig) -> Tfidf:
+    return Tfidf.from_tensors(config, tensors)
+
+
+def _read_embedder(parts: Mapping[str, Tensors], _: Tensors, what: tuple[object, EncoderConfig, int]) -> Embedder:
+    return Embedder.from_parts(what[1], what[0], parts)
+
+
+def _size(meta: dict[str, Any], key: str) -> int:
+    value = meta[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limits.MAX_INDEX:
+        raise ModelFileError(f"the manifest's {key!r} must be a whole number below 2^31, but is {value!r}.")
+    return value
+
+
+def _read_labels(tensors: Tensors, expected: object) -> tuple[Names, NDArray[np.int64], Names]:
+    """Names, counts and texts of the labels."""
+    counts = tensors["counts"]
+    names = Names.read(tensors["names"], tensors["offsets"], expected, "label names")
+    if counts.dtype != np.int64 or counts.shape != (len(names),) or (counts < 0).any():
+        raise ModelFileError("the label counts do not fit the model.")
+    if names.repeated() >= 0:
+        raise ModelFileError("two labels have the same name.")
+    if tensors.keys().isdisjoint({"texts", "text_offsets"}):
+        return names, counts, Names.of(())
+    return names, counts, Names.read(tensors["texts"], tensors["text_offsets"], expected, "label texts")

@@ -1,0 +1,121 @@
+"""Levels whose labels attend to a document's tokens, as a model keeps them, and the search down them.
+
+The search is the beam of all recipes, in torch: each level's own network reads the tokens, the children of the nodes
+that are kept are scored, and the logarithms of their probabilities are added along the path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.progress import Tick
+from ..errors import ModelFileError
+from ..parts.linear import LinearLevel
+from ..parts.tree import Tree
+from .embedder import Embedder, half
+from .encoders.tokens import Tokens
+from .finetune import matcher
+
+BLOCK = 64  # documents whose candidates are scored together
+ARRAYS = {"rows": (np.float16, 2), "bias": (np.float32, 1)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttentionLevel:
+    """What each node of a level attends to (K, d), and its bias (K,)."""
+
+    child_ptr: NDArray[np.int64]  # (parents + 1,)
+    rows: NDArray[np.float16]
+    bias: NDArray[np.float32]
+    dense_cols: int  # tokens that it reads, of X's dense columns the first
+    sparse_cols: int = 0
+    dense_begin: int = 0
+
+    @staticmethod
+    def of(weights: matcher.Weights, child_ptr: NDArray[np.int64], tokens: int) -> AttentionLevel:
+        """A trained head, rounded as it is stored."""
+        return AttentionLevel(child_ptr, half(weights[0]), np.ascontiguousarray(weights[1]), tokens)
+
+    @property
+    def nonzeros(self) -> int:
+        return int(np.count_nonzero(self.rows))
+
+    def verify(self) -> None:
+        """All was checked when it was read."""
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What the model folder stores; child_ptr belongs to the tree."""
+        return {"rows": self.rows, "bias": self.bias}
+
+    @staticmethod
+    def from_tensors(
+        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], reads: tuple[int, int, int]
+    ) -> AttentionLevel:  # fmt: skip
+        """The checked inverse of `tensors`; `reads` are its columns, as the manifest has them."""
+        if set(tensors) != set(ARRAYS):
+            raise ModelFileError(f"a level of label attention must have exactly {' and '.join(ARRAYS)}.")
+        for name, (kind, dimensions) in ARRAYS.items():
+            found = tensors[name]
+            if found.dtype != kind or found.ndim != dimensions or len(found) != child_ptr[-1]:
+                raise ModelFileError(f"a level's array {name!r} is of the wrong type or does not fit its tree.")
+            if not np.isfinite(found).all():
+                raise ModelFileError(f"a level's array {name!r} holds numbers that are not finite.")
+        words, begin, width = reads
+        return AttentionLevel(child_ptr, tensors["rows"], tensors["bias"], width, words, begin)
+
+
+Levels = Sequence[LinearLevel | AttentionLevel]
+
+
+def attending(levels: Levels) -> tuple[list[AttentionLevel], list[LinearLevel]]:
+    """The levels whose labels attend, which come first, and the linear ones below them."""
+    deep = list(takewhile(lambda level: isinstance(level, AttentionLevel), levels))
+    return cast(list[AttentionLevel], deep), cast(list[LinearLevel], list(levels[len(deep) :]))
+
+
+def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.Scorer:
+    """Label attention of a level's network and its rows, over some documents."""
+    rows, bias = weights
+
+    def logits(part: slice, nodes: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+        table = np.concatenate([rows[nodes].astype(np.float32), bias[nodes, None]], 1)
+        found: NDArray[np.float32] = network.attended(tokens.take(np.arange(part.start, part.stop)), table, mask)
+        return found
+
+    return matcher.Scorer(len(tokens), logits, BLOCK)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Descent:
+    """Levels of a tree from the first on, with the networks that read for them."""
+
+    embedder: Embedder
+    levels: Sequence[AttentionLevel]
+    tree: Tree
+    threads: int
+
+    def reach(
+        self, dense: NDArray[np.float32], keeps: Sequence[int], start: matcher.Matched | None = None, begin: int = 0,
+        progress: Tick | None = None,
+    ) -> matcher.Matched:  # fmt: skip
+        """Down the levels begin … begin + len(keeps) - 1, each keeping so many nodes: ids (n, keep), log scores."""
+        from .encoders import encoder
+
+        tokens, found = Tokens.of_padded(dense[:, : self.embedder.config.max_tokens]), start
+        for t, keep in enumerate(keeps, begin):
+            network, level = self.embedder.networks[t], self.levels[t]
+            if network.widths != (level.rows.shape[1],):
+                raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {network.width}.")
+            with encoder.threads(self.threads, network, float(tokens.offsets[-1])):
+                what = matcher.Level(self.tree, t, found, keep, self.threads)
+                last = progress if t + 1 == begin + len(keeps) else None
+                by = scorer(network, (level.rows, level.bias), tokens)
+                found = matcher.Matched("", *matcher.ranked(what, by, path=True, progress=last))
+        assert found is not None
+        return found

@@ -1,0 +1,1 @@
+"""Encoders: networks that read tokens, and where their weights come from."""

@@ -1,0 +1,154 @@
+"""Texts to token ids: one flat array with the bounds of each document, made once, and batches without padding.
+
+Tokenising a long text only to throw most of it away is what costs: texts are cut to `CHARACTERS` for each wanted token
+first, and the few that give too few tokens then are read whole, so the result is that of the whole text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.sparse import pointers
+from ...base.progress import Tick
+from ...errors import ConfigError, ModelFileError, needs
+
+CHARACTERS = 7
+BLOCK = 4096  # texts tokenised between two reports
+
+
+class Documents(Protocol):
+    """Texts by number: a list, or `Texts`."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> str: ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tokens:
+    """Token ids of documents, one after the other."""
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # (documents + 1,)
+    frame: int = 0  # special tokens of every document: one that has no others is empty
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def followed_by(self, others: Tokens) -> Tokens:
+        """These documents, then the others."""
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]])
+        return Tokens(np.concatenate([self.ids, others.ids]), offsets, self.frame)
+
+    def first(self, count: int) -> Tokens:
+        """The first documents."""
+        return Tokens(self.ids[: self.offsets[count]], self.offsets[: count + 1], self.frame)
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Tokens:
+        """The named documents, in that order."""
+        lengths = self.lengths[rows]
+        offsets = pointers(lengths)
+        where = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Tokens(self.ids[where], offsets, self.frame)
+
+    def padded(self, width: int) -> NDArray[np.float32]:
+        """(documents, width) ids as numbers, exact below 2^24; -1 for none."""
+        found = np.full((len(self), width), -1, np.float32)
+        found[np.arange(width) < self.lengths[:, None]] = self.ids
+        return found
+
+    @staticmethod
+    def of_padded(rows: NDArray[np.float32]) -> Tokens:
+        """The inverse of `padded`."""
+        there = rows >= 0
+        return Tokens(rows[there].astype(np.int32), pointers(there.sum(1)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tokeniser:
+    """A tokenizer.json with its limit."""
+
+    spec: bytes
+    max_tokens: int
+
+    @cached_property
+    def _native(self) -> Any:
+        with needs("an encoder", "neural"):
+            from tokenizers import Tokenizer
+        try:
+            native = Tokenizer.from_str(self.spec.decode("utf-8"))
+        except Exception as error:  # the package raises bare Exceptions
+            raise ModelFileError(f"the encoder's tokenizer.json cannot be read: {error}") from error
+        native.no_padding()
+        return native
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The special tokens before and after a text."""
+        self._native.no_truncation()
+        bare = self._native.encode("a", add_special_tokens=False).ids
+        framed = self._native.encode("a", add_special_tokens=True).ids
+        at = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
+        before, after = framed[:at], framed[at + len(bare) :]
+        if len(before) + len(after) >= self.max_tokens:
+            raise ConfigError(
+                f"encoder.max_tokens is {self.max_tokens}, but {len(before) + len(after)} special tokens frame every "
+                "text; allow more."
+            )
+        return before, after
+
+    def __call__(self, texts: Documents, progress: Tick | None = None) -> Tokens:
+        """Ids of all texts, each at most `max_tokens` long with its frame."""
+        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for start in range(0, len(texts), BLOCK):
+            block = self._block([texts[i] for i in range(start, min(start + BLOCK, len(texts)))])
+            ids.append(np.fromiter((i for part in block for i in part), np.int32))
+            lengths.append(np.array([len(part) for part in block], np.int64))
+            if progress is not None:
+                progress(min(start + BLOCK, len(texts)), len(texts))
+        return Tokens(np.concatenate(ids), pointers(np.concatenate(lengths)), sum(map(len, self.frame)))
+
+    def _block(self, texts: Sequence[str]) -> list[list[int]]:
+        before, after = self.frame
+        body = self.max_tokens - len(before) - len(after)
+        most = CHARACTERS * self.max_tokens
+        self._native.enable_truncation(body + 1)  # one more tells that the cut cost nothing
+        found = self._ids([_cut(text, most) for text in texts])
+        short = [i for i, text in enumerate(texts) if len(text) > most and len(found[i]) <= body]
+        for i, ids in zip(short, self._ids([texts[i] for i in short]), strict=True):
+            found[i] = ids
+        # A text without any token is one of the first word of the vocabulary, mostly the padding.
+        return [[*before, *ids[:body], *after] or [0] for ids in found]
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return [e.ids for e in self._native.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many characters, whole words; all of a text that has no blank there."""
+    if len(text) <= most:
+        return text
+    end = max(text.rfind(blank, 0, most) for blank in " \n\t")
+    return text[:end] if end > 0 else text
+
+
+def by_length(tokens: Tokens, budget: int) -> Iterator[NDArray[np.int64]]:
+    """Documents of similar length together, up to `budget` tokens: rows of each batch, longest first."""
+    order = np.argsort(-tokens.lengths, kind="stable")
+    start, total = 0, 0
+    for i, row in enumerate(order):
+        total += int(tokens.lengths[row])
+        if total > budget and i > start:
+            yield order[start:i]
+            start, total = i, int(tokens.lengths[row])
+    if start < len(order):
+        yield order[start:]

@@ -1,0 +1,1 @@
+"""Ways to fine-tune an encoder on a label tree: level by level, all levels at once, label attention."""

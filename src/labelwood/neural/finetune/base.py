@@ -1,0 +1,217 @@
+"""What every fine-tuning of an encoder over a label tree shares: its documents, targets, settings and first states.
+
+recursive.py trains the levels one after the other (XR-Transformer), cascade.py all at once (CascadeXML).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.sparse import Csr, Features
+from ...base.config import at
+from ...errors import ConfigError
+from ...parts.label_features import binary
+from ...parts.linear import LinearConfig, relevance
+from ...parts.tree import Tree, up
+from ...recipes.network_settings import FinetuneConfig
+from ..embedder import Embedder
+from ..encoders.tokens import Tokens
+
+if TYPE_CHECKING:
+    from ...pipeline.run_options import Run
+    from ...recipes.methods import Recipe
+    from ...storage.stage_cache import Workspace
+    from ..encoders.encoder import Encoder
+    from ..training.head import Head
+    from ..training.trainer import Schedule
+
+Tensors = dict[str, NDArray[Any]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuned:
+    """The encoder after a fine-tuning, and embeddings (n, d) of all documents by it; none where a graph makes them."""
+
+    key: str
+    tensors: Tensors
+
+    @property
+    def embedding(self) -> NDArray[np.float16]:
+        return self.tensors["embedding"]
+
+    def head(self, t: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """W (K, d) and b (K,) of a level."""
+        table = self.tensors[f"head-{t}"]
+        return table[:, :-1], table[:, -1]
+
+    @property
+    def weights(self) -> Tensors:
+        return {name.removeprefix("encoder."): a for name, a in self.tensors.items() if name.startswith("encoder.")}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuning:
+    """The fine-tuning of one run."""
+
+    recipe: Recipe
+    run: Run
+    space: Workspace
+    embedder: Embedder  # with the pretrained weights
+    tokens: Tokens
+    x: Features | None  # words
+    y: Csr
+    tree: Tree
+    keys: dict[str, str]  # digests of what all stages depend on: data, tokens, encoder, tree
+    given: int = 0  # so many documents at the end are the user's own held-out ones
+
+    @property
+    def config(self) -> FinetuneConfig:
+        return self.recipe.finetune
+
+    @property
+    def graph(self) -> bool:
+        """Will an exported graph embed the documents in the end, so that the network itself need not?"""
+        return self.recipe.encoder.runtime != "torch"
+
+    @cached_property
+    def levels(self) -> int:
+        """How many levels are fine-tuned, from the coarsest on."""
+        if self.tree.size(0) < 2 and self.tree.depth > 1:
+            raise ConfigError(
+                f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "
+                "nothing; leave it out of coarse.levels, or choose another coarse.kind."
+            )
+        fitting = [size for size in self.tree.sizes if 1 < size <= self.config.max_clusters]
+        return len(fitting[: self.config.levels])
+
+    # --- what is trained --------------------------------------------------------------------------
+
+    def network(self, above: Tuned | None = None) -> Encoder:
+        """The encoder as training begins: pretrained, or as it came out of the level above."""
+        from ..encoders import encoder as encoders
+
+        config = self.config
+        network = encoders.rebuild(self.embedder.about, self.embedder.state if above is None else above.weights)
+        network.drop(config.dropout, config.attention_dropout)
+        if config.frozen_layers > network.depth:
+            raise ConfigError(
+                f"finetune.frozen_layers is {config.frozen_layers}, but the encoder has {network.depth} layers."
+            )
+        network.freeze(config.frozen_layers)
+        return network.to(self.run.device)
+
+    def targets(self, t: int) -> Csr:
+        """Y_t (n, K_t) with the weights of positives (eq. 5-6)."""
+        counts = up(binary(self.y), self.tree, t)
+        kind = {"l1": "l1", "counts": "none", "off": "none"}[self.config.relevance]
+        mode = "off" if self.config.relevance == "off" else "induce"
+        return relevance(counts, LinearConfig(relevance=mode, relevance_norm=kind))
+
+    def random_head(self, t: int, width: int, *, glorot: bool = False, opened: float = 1.0) -> Head:
+        """A level's head that knows nothing but how frequent its nodes are.
+
+        `opened` is the share of the nodes that a document chooses from.
+        """
+        import torch
+
+        from ..training.head import Head
+        from ..training.trainer import mixed
+
+        generator = torch.Generator().manual_seed(mixed(self.recipe.seed, t, 2) % 2**63)
+        moments = self.config.head_moments
+        head = Head.random(self.tree.size(t), width, generator, self.run.device, glorot=glorot, moments=moments)
+        if self.config.first_bias == "prior":
+            head.table[:, -1] = torch.from_numpy(self.prior(t, opened)).to(head.table.device)
+        return head
+
+    def prior(self, t: int, opened: float = 1.0) -> NDArray[np.float32]:
+        """(K_t,) the margins that fit best as long as nothing is known of a document but its candidates."""
+        rows = max(1, len(self.split[0]))
+        counts = np.bincount(self.trained(up(binary(self.y), self.tree, t)).indices, minlength=self.tree.size(t))
+        share = np.clip(counts / rows / opened, 0.5 / rows, 0.5)
+        found = np.log(share / (1 - share)) if self.at("loss", t) == "bce" else 2 * share - 1
+        return found.astype(np.float32)
+
+    def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
+        """One with given weights."""
+        import torch
+
+        from ..training.head import Head
+
+        w, b = (torch.from_numpy(np.ascontiguousarray(a)).to(self.run.device) for a in (weight, bias))
+        return Head.of(w, b, self.config.head_moments)
+
+    # --- documents --------------------------------------------------------------------------------
+
+    @cached_property
+    def split(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(documents that are trained on, documents held back to choose checkpoints)."""
+        config, n = self.config, self.y.rows
+        if self.given:
+            return np.arange(n - self.given), np.arange(n - self.given, n)
+        count = int(config.valid if config.valid >= 1 else config.valid * n)
+        labelled = np.flatnonzero(self.y.counts() > 0)
+        count = min(count, config.valid_most, len(labelled) // 2)
+        order = np.random.Generator(np.random.Philox(key=[self.recipe.seed, 7])).permutation(labelled)
+        held = np.sort(order[:count])
+        return np.setdiff1d(np.arange(n), held), held
+
+    def trained(self, matrix: Csr) -> Csr:
+        """The matrix without the entries of held-back documents: nothing may learn from what it is measured on."""
+        held = np.zeros(matrix.rows, np.bool_)
+        held[self.split[1]] = True
+        return matrix.keep(~held[matrix.row_of()])
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def at(self, name: str, t: int) -> Any:
+        """A setting of `finetune` at a level."""
+        return at(getattr(self.config, name), t, self.levels, f"finetune.{name}")
+
+    def width(self, t: int) -> int:
+        """Predicted clusters of the level above whose children are candidates at level t."""
+        found = self.at("width", t)
+        if found is None:
+            found = max(16, self.tree.size(0) // 8) * 2 ** (t - 1)
+        return min(int(found), self.tree.size(t - 1))
+
+    def head_lr(self, t: int) -> float:
+        """Of a level's head."""
+        first, rate = self.config.first_head_lr, self.at("head_lr", t)
+        return rate if t or first is None else first
+
+    def settings(self, t: int) -> dict[str, Any]:
+        """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
+        others = {
+            "on", "order", "levels", "max_clusters", "refine", "epochs", "steps", "matcher", "width", "layers",
+            "level_weights", "truth", "readout", "share", "head_lr", "first_head_lr",
+        }  # fmt: skip
+        if t == 0:  # all clusters are its candidates, and its head is random
+            others |= {"source", "bootstrap", "bootstrap_c"}
+        names = [field.name for field in dataclasses.fields(self.config) if field.name not in others]
+        found = {name: self.at(name, t) for name in names}
+        return {**found, "steps": self.steps(t), "head_lr": self.head_lr(t)}
+
+    def steps(self, t: int) -> int:
+        """Of a level."""
+        if self.config.steps is not None:
+            return at(self.config.steps, t, self.levels, "finetune.steps")
+        rows = len(self.split[0])
+        epochs: float = self.at("epochs", t)
+        return max(1, round(epochs * rows / min(self.config.batch, rows)))
+
+    def schedule(self, t: int) -> Schedule:
+        from ..training.trainer import Schedule
+
+        config = self.config
+        return Schedule(
+            steps=self.steps(t), batch=config.batch, shard_tokens=config.shard_tokens, lr=self.at("lr", t),
+            warmup=self.at("warmup", t), weight_decay=config.weight_decay, head_decay=config.head_decay,
+            clip=config.clip, checks=self.at("checks", t), mixed=config.mixed, shape=config.schedule, fall=config.fall,
+            head_shrink=config.head_shrink, average_from=config.average_from,
+        )  # fmt: skip

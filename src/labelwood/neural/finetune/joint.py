@@ -1,0 +1,251 @@
+"""CascadeXML (its Algorithm 1): one network, end to end, every resolution of the labels on layers of its own.
+
+Each level of the label tree reads its layers of the encoder. At every step the best clusters of a level open their
+children for the next one (eq. 2), the truth is added (eq. 3), and the losses of all levels are minimised together
+(eq. 4-5). For prediction the heads become linear levels of an ordinary model, each reading its own columns, so the
+search is that of all recipes: a plain margin chooses the clusters, and nothing is forced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.sparse import Csr, Features
+from ...base.config import at, to_dict
+from ...errors import ConfigError
+from ...metrics.ranking import hits
+from ...parts.label_features import binary
+from ...parts.linear import LinearLevel, from_weights
+from ...parts.search import Search, SearchConfig, search
+from ...parts.tree import Tree, up
+from ...recipes.network_settings import WIDTHS, Reading
+from ..attention_level import AttentionLevel
+from ..embedder import half
+from .base import Tensors, Tuned, Tuning
+
+if TYPE_CHECKING:
+    from ..encoders.encoder import Encoder
+    from ..training.head import Head
+
+READOUTS = ("label", "parent", "path")
+STORED = "float16"  # weights of the heads in a model
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Network:
+    """A trained network of all levels as models use it."""
+
+    tuned: Tuned
+    readings: list[Reading]
+    tree: Tree
+    levels: list[LinearLevel] | list[AttentionLevel]
+    search: SearchConfig
+    held: NDArray[np.int64]  # documents that it was measured on and never learned from
+
+    @property
+    def whole(self) -> bool:
+        """Does it reach the labels?"""
+        return len(self.levels) == self.tree.depth
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cascade(Tuning):
+    """All levels at once."""
+
+    @cached_property
+    def levels(self) -> int:
+        """How many are trained: all, down to the labels, or the first `finetune.levels`."""
+        if self.tree.size(0) < 2 and self.tree.depth > 1:
+            raise ConfigError(
+                f"the tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells nothing; "
+                "leave it out of coarse.levels, or train on more labels."
+            )
+        return min(self.tree.depth, self.config.levels or self.tree.depth)
+
+    @cached_property
+    def readings(self) -> list[Reading]:
+        """What each level reads."""
+        given, pooling = self.config.layers, self.recipe.encoder.pooling
+        last = self.embedder.readings[0].layers[0]  # encoder.layer, or the encoder's last
+        layers = placed(self.levels, last) if given is None else [_layers(text, last) for text in given]
+        layers = layers * self.levels if len(layers) == 1 else layers
+        if len(layers) != self.levels:
+            raise ConfigError(
+                f"finetune.layers gives {len(layers)} values, but the tree {'-'.join(map(str, self.tree.sizes))} has "
+                f"{self.levels} levels; give one for each."
+            )
+        widths = [self.at("maps", t) for t in range(self.levels)]
+        return [
+            Reading(found, pooling, (self.hidden if len(found) > 1 else 0) if width < 0 else width)
+            for found, width in zip(layers, widths, strict=True)
+        ]
+
+    @property
+    def hidden(self) -> int:
+        """The encoder's width."""
+        config = self.embedder.about["config"]
+        return int(next(config[name] for name in WIDTHS if isinstance(config.get(name), int)))
+
+    def train(self) -> Network:
+        """The network, trained or found in the workspace."""
+        settings = {**to_dict(self.config), "steps": self.steps(0)}
+        for name in ("on", "max_clusters", "refine", "epochs", "matcher", "source", "bootstrap", "share"):
+            settings.pop(name)
+        inputs = {**self.keys, "encoder": self.recipe.encoder.network(), "finetune": settings, "seed": self.recipe.seed}
+        inputs["embedded"] = not self.graph
+        stage = self.space.training("cascade", inputs, self._train)
+        tuned = Tuned(stage.key, stage.tensors)
+        heads = [tuned.head(t) for t in range(self.levels)]
+        readout = READOUTS[int(tuned.tensors["readout"][0])]
+        return Network(
+            tuned, self.readings, self.tree, self._linear(heads), self.searching(readout), self.split[1]
+        )  # fmt: skip
+
+    def _train(self, keeper: Any) -> Tensors:
+        from ..encoders import encoder as encoders
+        from ..training.trainer import Hooks, Trainer
+
+        network = self.network().read(self.readings, self.recipe.seed).to(self.run.device)
+        heads = [
+            self.random_head(t, network.widths[t], glorot=True, opened=self.sizes[t] / self.tree.size(t))
+            for t in range(self.levels)
+        ]
+        rows, held = self.split
+        progress, name = self.run.progress, f"training {self.levels} levels"
+        measure = partial(self._quality, network, heads, held) if len(held) else None
+        with encoders.threads(self.run.workers, network, self.config.batch * float(self.tokens.lengths.mean())):
+            with progress.stage(name, self.steps(0), "steps") as tick:
+                Trainer(
+                    network, self.tasks(heads), self.tokens, rows, self.schedule(0), key=(self.recipe.seed, 0),
+                    measure=measure, hooks=Hooks(name, tick, self.run.tell, keeper, self.run.keep_every),
+                ).run()  # fmt: skip
+            embedding = np.zeros((0, 0), np.float16)
+            if not self.graph:
+                with progress.stage("embedding", len(self.tokens), "docs") as tick:
+                    embedding = half(network.embed(self.tokens, progress=tick))
+            some = half(network.embed(self.tokens.take(held))) if self.graph else embedding[held]
+        found: Tensors = {f"encoder.{key}": value for key, value in network.state().items()}
+        found |= {f"head-{t}": head.table.cpu().numpy() for t, head in enumerate(heads)}
+        best = self._readout([head.weights for head in heads], some.astype(np.float32), held)
+        return found | {"embedding": embedding, "readout": np.array([READOUTS.index(best)], np.uint8)}
+
+    def tasks(self, heads: list[Head]) -> list[Any]:
+        """The levels as the trainer sees them."""
+        from ..training.trainer import Opens, Task
+
+        return [
+            Task(
+                head=heads[t], reading=t, y=self.targets(t), m=None, child_ptr=self.tree.child_ptrs[t],
+                loss=self.at("loss", t), alpha=self.at("alpha", t), head_lr=self.head_lr(t),
+                dropout=self.at("head_dropout", t), weight=self.weights[t],
+                opens=Opens(self.width(t), self.config.truth) if t else None,
+            )
+            for t in range(self.levels)
+        ]  # fmt: skip
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """α: the levels' shares of the loss, by their nominal numbers of candidates, fixed for the run."""
+        given = self.config.level_weights
+        if given is not None:
+            given = given * self.levels if len(given) == 1 else given
+            if len(given) != self.levels:
+                raise ConfigError(f"finetune.level_weights gives {len(given)} weights for {self.levels} levels.")
+            return given
+        return tuple(size / min(self.sizes) for size in self.sizes)
+
+    @cached_property
+    def sizes(self) -> tuple[float, ...]:
+        """Nominal numbers of candidates: all clusters of the first level, then those below the clusters that open."""
+        tree = self.tree
+        below = (self.width(t) * tree.size(t) / tree.size(t - 1) for t in range(1, self.levels))
+        return (float(tree.size(0)), *below)
+
+    # --- prediction -------------------------------------------------------------------------------
+
+    def _linear(self, heads: list[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> list[LinearLevel]:
+        """The heads as levels that the search reads."""
+        levels: list[LinearLevel] = []
+        begin = 0
+        for (weight, bias), ptr in zip(heads, self.tree.child_ptrs, strict=False):
+            levels.append(from_weights(weight, bias, ptr, STORED, begin, spool=self.space.spool(weight.nbytes // 2)))
+            begin += weight.shape[1]
+        return levels
+
+    def searching(self, readout: str) -> SearchConfig:
+        """How labels are found and scored: clusters by their own margins, except where the whole path counts."""
+        tail = {"label": 1, "parent": 2, "path": self.levels}[readout]
+        combiner = ("noop",) * max(0, self.levels - tail) + ("sigmoid",) * min(tail, self.levels)
+        return SearchConfig(beam=(*(self.width(t) for t in range(1, self.levels)), 1), combiner=combiner)
+
+    def _readout(self, heads: list[Any], embedding: NDArray[np.float32], held: NDArray[np.int64]) -> str:
+        """The readout that the recipe names, or the best one on held-back documents."""
+        asked = self.config.readout
+        if asked != "auto" or not len(held):
+            return "parent" if asked == "auto" else asked
+        levels = self._linear(heads)
+        return max(READOUTS, key=lambda readout: self._precision(levels, embedding, held, readout))
+
+    def _quality(self, network: Encoder, heads: list[Head], held: NDArray[np.int64]) -> float:
+        """Mean of P@1 … P@k on held-back documents, by the best of the allowed readouts."""
+        embedding = half(network.embed(self.tokens.take(held))).astype(np.float32)
+        levels = self._linear([head.weights for head in heads])
+        asked = READOUTS if self.config.readout == "auto" else (self.config.readout,)
+        return max(self._precision(levels, embedding, held, readout) for readout in asked)
+
+    def _precision(
+        self, levels: list[LinearLevel], embedding: NDArray[np.float32], held: NDArray[np.int64], readout: str
+    ) -> float:
+        last, whole = self.levels - 1, self.levels == self.tree.depth
+        k = min(self.config.check_k, self.tree.size(last))
+        names = self.tree.leaves if whole else None
+        what = Search(self.searching(readout), self.levels, k, names, cols=(0, embedding.shape[1]))
+        ids, _ = search(Features(dense=embedding), levels, what, threads=self.run.workers)
+        truth = self.y.take(held)
+        return precision(ids, truth if whole else up(binary(truth), self.tree, last))
+
+    def steps(self, t: int) -> int:
+        """Of the one training; a list of one is that one."""
+        if self.config.steps is not None:
+            return at(self.config.steps, 0, 1, "finetune.steps")
+        rows = len(self.split[0])
+        epochs: float = at(self.config.epochs, 0, 1, "finetune.epochs")
+        return max(1, round(epochs * rows / min(self.config.batch, rows)))
+
+
+def precision(ids: NDArray[np.int32], truth: Csr) -> float:
+    """Mean of P@1 … P@k."""
+    found = hits(ids.astype(np.int64), truth)
+    return float((np.cumsum(found, axis=1) / np.arange(1, ids.shape[1] + 1)).mean())
+
+
+def placed(levels: int, depth: int) -> list[tuple[int, ...]]:
+    """Layers of the levels: the last reads the last layer, each above it a sixth of the depth lower, at least one.
+
+    The first level reads its layer and the one before it: 12 layers and 4 levels are {5, 6}, 8, 10, 12.
+    """
+    step = max(1, round(depth / 6))
+    found: list[tuple[int, ...]] = [(max(1, depth - step * (levels - 1 - t)),) for t in range(levels)]
+    if levels > 1 and found[0][0] > 1:
+        found[0] = (found[0][0] - 1, found[0][0])
+    return found
+
+
+def _layers(text: str, depth: int) -> tuple[int, ...]:
+    """Of "8", "5+6" or "last5": as many of the last layers as there are, up to five."""
+    try:
+        found = tuple(int(part) for part in text.removeprefix("last").split("+"))
+    except ValueError:
+        found = ()
+    if text.startswith("last") and len(found) == 1 and found[0] > 0:
+        return tuple(range(max(1, depth - found[0] + 1), depth + 1))
+    if not found or min(found) < 0 or text.startswith("last"):
+        raise ConfigError(
+            f'finetune.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
+        )
+    return found

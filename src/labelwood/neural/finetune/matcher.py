@@ -1,0 +1,152 @@
+"""Matching: which clusters of a level are predicted for each document, to be opened at the next level (eq. 7).
+
+By a linear model on words and embedding (concat, Algorithm 1's), by the fine-tuned head, or by the mean of both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.sparse import Csr, Features
+from ...base.progress import Tick
+from ...parts.linear import LinearConfig, LinearLevel, Place, train_level
+from ...parts.rank_average import EnsembleConfig, Ranking, merge
+from ...parts.search import Search, SearchConfig, search
+from ...parts.shortlist import from_ids
+from ...parts.tree import Tree
+
+Found = tuple[NDArray[np.int32], NDArray[np.float32]]
+Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # W (K, d), b (K,)
+SEARCH = SearchConfig(combiner="l3-hinge")
+LINEAR = LinearConfig(threshold=0.001, weights="float32")
+BLOCK = 1024  # documents whose candidates are scored together
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Matched:
+    """Predicted clusters (n, width), -1 for none, with their log scores."""
+
+    key: str
+    nodes: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    def take(self, rows: NDArray[np.int64]) -> Matched:
+        return Matched(self.key, self.nodes[rows], self.scores[rows])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Level:
+    """The level that is matched, below what was matched before it."""
+
+    tree: Tree
+    number: int
+    above: Matched | None
+    keep: int
+    threads: int
+
+
+def by_linear(level: Level, x: Features, m: Csr, costs: Csr, *, seed: int, progress: Tick | None = None) -> Found:
+    """A linear level on Φ, searched from the clusters that were predicted before."""
+    t, tree, above = level.number, level.tree, level.above
+    made = train_level(x, costs, m, tree.child_ptrs[t], LINEAR, place=Place(t, tree.depth, seed), threads=level.threads)
+    start = None if above is None else (above.nodes, above.scores)
+    what = Search(SEARCH, tree.depth, level.keep, above=0 if above is None else t, start=start, logs=True)
+    return search(x, [made], what, threads=level.threads, progress=progress)
+
+
+def by_head(level: Level, weights: Weights, embedding: NDArray[np.floating]) -> Found:
+    """The head's own ranking; a score is the logarithm of the probabilities down the path."""
+    return ranked(level, Scorer.linear(weights, embedding), path=True)
+
+
+def averaged(a: Found, b: Found, level: Level) -> Found:
+    """The mean of two rankings' probabilities; who is missing in one has 0 there."""
+    rankings = [
+        Ranking(ids, np.where(ids < 0, 0, np.exp(logs)).astype(np.float32), margins=False) for ids, logs in (a, b)
+    ]
+    nodes, scores = merge(rankings, EnsembleConfig(trees=2), level.keep, threads=level.threads)
+    return nodes, np.log(np.maximum(scores, 1e-30))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scorer:
+    """Who scores the candidates of n documents: (rows of a block, nodes (U,), mask (block, U)) → logits (block, U)."""
+
+    n: int
+    logits: Callable[[slice, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float32]]
+    block: int = BLOCK
+
+    @staticmethod
+    def linear(weights: Weights, embedding: NDArray[np.floating]) -> Scorer:
+        """A head on embeddings (n, d)."""
+        weight, bias = weights
+        return Scorer(
+            len(embedding),
+            lambda rows, nodes, _: np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes],
+        )
+
+
+def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick | None = None) -> Found:
+    """The best nodes (n, keep) by a head, among the children of what was predicted before; -1 for none.
+
+    Their scores are logits or, with `path`, log sigmoids added to the scores of their parents.
+    """
+    from ..training.head import Candidates
+
+    n, keep, block = scorer.n, level.keep, scorer.block
+    ids, best = np.full((n, keep), -1, np.int32), np.zeros((n, keep), np.float32)
+    for start in range(0, n, block):
+        rows = slice(start, min(n, start + block))
+        nodes: NDArray[np.int64] = np.arange(level.tree.size(level.number))
+        mask: NDArray[np.bool_] = np.ones((rows.stop - start, len(nodes)), np.bool_)
+        if level.above is not None:
+            m = from_ids(level.above.nodes[rows], level.tree.size(level.number - 1))
+            found = Candidates.below(m, level.tree.child_ptrs[level.number])
+            nodes, mask = found.nodes, found.mask
+        score = scorer.logits(rows, nodes, mask)
+        if path:
+            score = -np.logaddexp(0, -score) + _parents(level, rows, nodes)
+        score = np.where(mask, score, -np.inf)
+        order = largest(score, keep)
+        value = np.take_along_axis(score, order, 1)
+        width = order.shape[1]
+        ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
+        best[rows, :width] = np.where(np.isfinite(value), value, 0)
+        if progress is not None:
+            progress(rows.stop, n)
+    return ids, best
+
+
+def _parents(level: Level, rows: slice, nodes: NDArray[np.int64]) -> NDArray[np.float32] | np.float32:
+    """(documents, nodes) the log scores of the nodes' parents; 0 under the root."""
+    if level.above is None:
+        return np.float32(0)
+    above, scores = level.above.nodes[rows], level.above.scores[rows]
+    table = np.zeros((len(above), level.tree.size(level.number - 1)), np.float32)
+    row, place = np.nonzero(above >= 0)
+    table[row, above[row, place]] = scores[row, place]
+    return table[:, level.tree.parents(level.number)[nodes]]
+
+
+def largest(logits: NDArray[np.float32], keep: int) -> NDArray[np.int64]:
+    """Columns (n, keep) of the largest values, falling; of equal ones the first."""
+    if keep < logits.shape[1]:
+        near = np.sort(np.argpartition(-logits, keep - 1, axis=1)[:, :keep], axis=1)
+        order = np.argsort(-np.take_along_axis(logits, near, 1), axis=1, kind="stable")
+        return np.take_along_axis(near, order, 1)
+    return np.argsort(-logits, axis=1, kind="stable")
+
+
+def dense_weights(level: LinearLevel) -> Weights:
+    """W (K, d) and b (K,) of a linear level on dense features."""
+    children, d = int(level.child_ptr[-1]), level.dense_cols
+    weight, bias = np.zeros((children, d), np.float32), np.zeros(children, np.float32)
+    for parent, (first, last) in enumerate(zip(level.child_ptr[:-1], level.child_ptr[1:], strict=True)):
+        *_, biases, block = level.native.decode(parent)
+        weight[first:last] = block.reshape(d, last - first).T
+        bias[first:last] = biases
+    return weight, bias

@@ -1,0 +1,1 @@
+"""The training loop, the heads of its levels, and their optimiser."""

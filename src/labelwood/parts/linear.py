@@ -1,0 +1,337 @@
+"""Linear levels: one linear classifier per tree node, trained on its parent's shortlist (eq. 9), kept as chunks.
+
+A chunk is the children of one parent with all their weights, one flat record (native/linear/chunk.h). What training
+emits is what disk holds and what the search reads. The solver is dual coordinate descent, all labels of a cluster at
+once (native/linear/kernels_impl.h).
+
+Costs: sum over the shortlist of C_il · loss + 1/2 |w|², with C_il = cp · R_il for positives (R the relevance of the
+cluster for the document, normalised per row) and cn for negatives. In the paper's terms α = cn / cp and λ = 1 / cp for
+1/2 |w|² (1 / (2 cp) for its |w|² as printed); `alpha` and `lam` may be given instead of cp and cn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..arrays.sparse import Csr, Features
+from ..base.config import PerLevel, at, setting
+from ..base.progress import Tick
+from ..errors import ConfigError, ModelFileError
+from ..storage.atomic_files import Spool
+from ..storage.safetensors_file import OnDemand
+
+WEIGHTS = ("float32", "float16", "int8")
+LOSSES = ("squared-hinge", "hinge", "logistic")
+SOLVERS = ("dual", "newton", "proximal")
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearConfig:
+    """The classifiers of a level."""
+
+    loss: PerLevel[str] = setting("squared-hinge", "loss of one classifier", choices=LOSSES)
+    cp: PerLevel[float] = setting(1.0, "weight of positives' losses", low=1e-6, high=1e6)
+    cn: PerLevel[float] = setting(1.0, "weight of negatives' losses", low=1e-6, high=1e6)
+    alpha: PerLevel[float] | None = setting(None, "the paper's α = cn / cp; with `lam` instead of cp and cn", above=0)
+    lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
+    eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
+    max_iter: PerLevel[int] = setting(100, "passes over the instances at most", low=1, high=1_000_000)
+    solver: PerLevel[str] = setting(
+        "dual",
+        "dual coordinate descent; newton (conjugate gradients, for one-vs-all); or proximal: ProXML's L1 regulariser "
+        "instead of 1/2 |w|². The last two are for the squared hinge",
+        choices=SOLVERS,
+    )
+    l1: PerLevel[float] = setting(0.1, "solver proximal: weight of |w|₁", low=1e-6, high=1e6)
+    start: PerLevel[str] = setting(
+        "zero",
+        "first weights: 0; the combination of two means that tells positives from negatives (squared hinge); or those "
+        "of the network that they stand beside (solver newton)",
+        choices=("zero", "mean-separating", "network"),
+    )
+    bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
+    threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
+    weights: PerLevel[str] = setting("float16", "how weights are stored", choices=WEIGHTS)
+    relevance: str = setting(
+        "off",
+        "cost-sensitive positives: off, induced from the label counts up the tree (induce), or the user's own values "
+        "at the leaves and up the tree (given)",
+        choices=("off", "induce", "given"),
+    )
+    weighting: PerLevel[str] = setting(
+        "none",
+        "weights by propensity: a rare label's positives count more (pw), or a rare label's negatives less (pw-cb)",
+        choices=("none", "pw", "pw-cb"),
+    )
+    relevance_norm: str = setting("l1", "how a document's relevances are scaled", choices=("l1", "l2", "max", "none"))
+
+    def costs(self, level: int, levels: int) -> tuple[float, float]:
+        """(cp, cn) of a level, from α and λ where they are given."""
+        cp, cn = at(self.cp, level, levels, "linear.cp"), at(self.cn, level, levels, "linear.cn")
+        if (self.alpha is None) != (self.lam is None):
+            raise ConfigError("linear.alpha and linear.lam go together; give both, or cp and cn instead.")
+        if self.alpha is None or self.lam is None:
+            return cp, cn
+        if (self.cp, self.cn) != (1.0, 1.0):
+            raise ConfigError("linear.alpha and linear.lam stand for cp and cn; give one pair or the other, not both.")
+        alpha, lam = at(self.alpha, level, levels, "linear.alpha"), at(self.lam, level, levels, "linear.lam")
+        if not (1e-6 <= 1 / lam <= 1e6 and 1e-6 <= alpha / lam <= 1e6):
+            raise ConfigError(
+                f"linear.alpha {alpha:g} and linear.lam {lam:g} mean cp = {1 / lam:g} and cn = {alpha / lam:g}; "
+                "both must be ≥ 1e-06 and ≤ 1e+06."
+            )
+        return 1 / lam, alpha / lam
+
+    def check_solver(self, level: int, levels: int) -> None:
+        """ConfigError where a solver or a start is asked for with a loss it does not know."""
+        loss, solver = at(self.loss, level, levels, "linear.loss"), at(self.solver, level, levels, "linear.solver")
+        start = at(self.start, level, levels, "linear.start")
+        if loss != "squared-hinge" and (solver != "dual" or start != "zero"):
+            asked = f"linear.solver = {solver!r}" if solver != "dual" else f"linear.start = {start!r}"
+            raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
+        if solver == "proximal" and start != "zero":
+            raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
+        if start == "network" and solver != "newton":
+            raise ConfigError(
+                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}: weights of "
+                "its own are no start for the dual problem."
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearLevel:
+    """The chunks of one level: their records in one pile, in any order, and the place of each parent's.
+
+    The records of a large model on disk are verified one by one, each before its first use (`source`).
+    """
+
+    child_ptr: NDArray[np.int64]  # (parents + 1)
+    records: NDArray[np.uint8]
+    places: NDArray[np.int64]  # (parents, 2): first byte, bytes
+    sparse_cols: int
+    dense_cols: int
+    source: OnDemand | None = None
+    dense_begin: int = 0  # first of X's dense columns that it reads
+
+    @functools.cached_property
+    def native(self) -> _core.Level:
+        if self.source is None:
+            return self._level(None)
+        return self._level(_FirstUse(self.source, self._level(None), self.places))
+
+    def _level(self, first: _FirstUse | None) -> _core.Level:
+        ready = None if first is None else first.ready
+        return _core.Level(self.child_ptr, self.records, self.places, self.sparse_cols, self.dense_cols, ready, first)
+
+    @property
+    def nonzeros(self) -> int:
+        return self.native.nonzeros()
+
+    def verify(self) -> None:
+        """Check all that is not checked yet; ModelFileError says what is wrong."""
+        if self.source is not None:
+            self.source.whole()
+            _check_records(self._level(None))
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What the model folder stores; child_ptr belongs to the tree."""
+        self.verify()
+        return {"records": self.records, "places": self.places}
+
+    @staticmethod
+    def from_tensors(
+        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], sparse_cols: int, dense_cols: int,
+        dense_begin: int = 0,
+    ) -> LinearLevel:  # fmt: skip
+        """The inverse of `tensors`, every record checked, now or on first use: native code reads nothing unchecked."""
+        source = tensors.get("records")
+        source = source if isinstance(source, OnDemand) else None
+        if source is not None:
+            tensors = {**tensors, "records": source.array}
+        kinds: dict[str, tuple[type[Any], int]] = {"records": (np.uint8, 1), "places": (np.int64, 2)}
+        for name, (kind, dimensions) in kinds.items():
+            if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != dimensions:
+                raise ModelFileError(f"a level's array {name!r} is missing or of the wrong type.")
+        if set(tensors) != set(kinds):
+            raise ModelFileError(f"a level has unknown arrays: {sorted(set(tensors) - set(kinds))}.")
+        records = tensors["records"]
+        if records.ctypes.data % 8:  # a file written by another program
+            records, source = _aligned(records if source is None else source.whole()), None
+        level = LinearLevel(child_ptr, records, tensors["places"], sparse_cols, dense_cols, source, dense_begin)
+        try:
+            native = level.native
+        except ValueError as error:
+            raise ModelFileError(f"a level's records do not fit its tree: {error}.") from error
+        if source is None:
+            _check_records(native)
+        return level
+
+
+def _check_records(level: _core.Level) -> None:
+    if fault := level.faults():
+        raise ModelFileError(f"a level has an unsound chunk: {fault}.")
+
+
+class _FirstUse:
+    """Called by the search with a parent whose record is not `ready`: verifies its bytes, then its bounds.
+
+    What it found right stays right; what is damaged raises at every use. It holds no reference to the level it serves.
+    """
+
+    def __init__(self, source: OnDemand, level: _core.Level, places: NDArray[np.int64]) -> None:
+        self.source, self.level, self.places = source, level, places
+        self.ready = np.zeros(len(places), np.uint8)
+
+    def __call__(self, parent: int) -> None:
+        begin, size = self.places[parent].tolist()
+        self.source.check(begin, begin + size)
+        if fault := self.level.fault(parent):
+            start = self.source.start + begin
+            raise ModelFileError(
+                f"{self.source.where}: bytes {start} to {start + size} hold an unsound chunk: {fault}."
+            )
+        self.ready[parent] = 1
+
+
+def _aligned(records: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    copy = np.empty((len(records) + 7) // 8, np.int64).view(np.uint8)[: len(records)]
+    copy[:] = records
+    return copy
+
+
+class Pile:
+    """Collects the records of a level as training emits them: in memory, or in a spool on disk."""
+
+    def __init__(self, parents: int, spool: Spool | None = None) -> None:
+        self.places = np.zeros((parents, 2), np.int64)
+        self.size = 0
+        self.spool = spool
+        self.bytes = bytearray()  # grows in place: large blocks are remapped, not copied
+
+    def write(self, parent: int, record: NDArray[np.uint8]) -> None:
+        self.places[parent] = self.size, len(record)
+        self.size += len(record)
+        if self.spool is None:
+            self.bytes += record.data
+        else:
+            self.spool.write(record.data)
+
+    def records(self) -> NDArray[np.uint8]:
+        """All records, end to end; nothing can be added any more."""
+        return np.frombuffer(self.bytes if self.spool is None else self.spool.map(), np.uint8)
+
+
+def relevance(y: Csr, config: LinearConfig) -> Csr:
+    """R^ (n, K): costs of the positives of one level from summed relevances `y`, normalised per document.
+
+    Kept within 1e-6..1e6, the range of cp itself: beyond it the solver's float32 has nothing left to tell apart.
+    """
+    if config.relevance == "off":
+        return Csr(y.indptr, y.indices, np.ones(y.nnz, np.float32), y.cols)
+    counts = y.counts()
+    value = y.data.astype(np.float64)
+    starts = y.indptr[:-1][counts > 0]
+    if config.relevance_norm != "none" and len(starts):
+        reduce = {"l1": np.add, "l2": np.add, "max": np.maximum}[config.relevance_norm]
+        total = reduce.reduceat(value**2 if config.relevance_norm == "l2" else value, starts)
+        total = np.sqrt(total) if config.relevance_norm == "l2" else total
+        value /= np.repeat(total, counts[counts > 0])
+    return Csr(y.indptr, y.indices, np.clip(value, 1e-6, 1e6).astype(np.float32), y.cols)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where in a run a level is trained, or the part of it that begins with parent `first`: keys its randomness."""
+
+    level: int
+    levels: int
+    seed: int
+    tree: int = 0
+    first: int = 0
+
+
+def train_level(
+    x: Features,
+    costs: Csr,
+    m: Csr,
+    child_ptr: NDArray[np.int64],
+    config: LinearConfig,
+    *,
+    place: Place,
+    threads: int,
+    negative: NDArray[np.float32] | None = None,
+    first: NDArray[np.float32] | None = None,
+    spool: Spool | None = None,
+    progress: Tick | None = None,
+) -> LinearLevel:
+    """Classifiers of one level: costs (n, K_t) of positives, weights (K_t) of negatives, shortlist M (n, K_{t-1}).
+
+    `first` (K_t, dense columns + 1) are weights to start from, biases last, where linear.start asks for them.
+
+    With a spool the chunks go there as they are finished, and memory holds only those in the making.
+    """
+    t, depth = place.level, place.levels
+    config.check_solver(t, depth)
+    cp, cn = config.costs(t, depth)
+    pile = Pile(len(child_ptr) - 1, spool)
+    costs_t, m_t = costs.transpose(), m.transpose()
+    del costs, m  # a caller who keeps no name for them holds each only once
+    _core.train_level(
+        *x.parts,
+        *costs_t.parts[:3],
+        *m_t.parts[:3],
+        child_ptr,
+        negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
+        first=first if at(config.start, t, depth, "linear.start") == "network" else None,
+        loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
+        mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
+        l1=at(config.l1, t, depth, "linear.l1"),
+        cp=cp,
+        cn=cn,
+        eps=at(config.eps, t, depth, "linear.eps"),
+        max_iter=at(config.max_iter, t, depth, "linear.max_iter"),
+        bias=config.bias,
+        threshold=at(config.threshold, t, depth, "linear.threshold"),
+        weight=WEIGHTS.index(at(config.weights, t, depth, "linear.weights")),
+        seed=place.seed,
+        tree=place.tree,
+        level=t,
+        first_parent=place.first,
+        write=pile.write,
+        threads=threads,
+        progress=progress,
+    )
+    return LinearLevel(child_ptr, pile.records(), pile.places, x.sparse_cols, x.dense_cols)
+
+
+def from_weights(
+    weight: NDArray[np.float32], bias: NDArray[np.float32], child_ptr: NDArray[np.int64], kind: str, begin: int = 0,
+    *, spool: Spool | None = None,
+) -> LinearLevel:  # fmt: skip
+    """A level from W (K, d) and b (K,) of dense features, the first of which is X's column `begin`."""
+    pile, none, number = Pile(len(child_ptr) - 1, spool), np.zeros(0, np.int32), WEIGHTS.index(kind)
+    empty = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
+    for parent, (first, last) in enumerate(itertools.pairwise(child_ptr)):
+        block = np.ascontiguousarray(weight[first:last].T).ravel()
+        own = np.ascontiguousarray(bias[first:last])
+        pile.write(parent, _core.encode_chunk(none, *empty, own, block, 0, weight.shape[1], number))
+    return LinearLevel(child_ptr, pile.records(), pile.places, 0, weight.shape[1], None, begin)
+
+
+def check_features(x: Features, sparse_cols: int, dense_cols: int) -> Features:
+    """X as the model expects it; a ConfigError gives both widths otherwise."""
+    if (x.sparse_cols, x.dense_cols) != (sparse_cols, dense_cols):
+        raise ConfigError(
+            f"the features have {x.sparse_cols} sparse and {x.dense_cols} dense columns, but the model was trained on "
+            f"{sparse_cols} and {dense_cols}; use the same features."
+        )
+    return x

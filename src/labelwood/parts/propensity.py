@@ -1,0 +1,133 @@
+"""Rare labels: weights that make a miss of one cost more in training, and a second ranking of the candidates.
+
+Both rest on the inverse propensity q_l = 1 / p_l (Jain et al. 2016; metrics.py), large for labels with few documents.
+
+Weights of the losses of label l (`linear.weighting`; Qaraei et al. 2021):
+
+    pw      positives 2 q_l - 1, negatives 1
+    pw-cb   positives 1, negatives p_l / (2 - p_l): the same ratio, and frequent labels keep their loss
+
+An inner node is weighted like a label with as many documents as its own, so weights fade towards the root.
+
+Second ranking (PfastreXML): the search finds `candidates` labels with scores P, which are ordered anew by
+
+    P^alpha · t_l^(1 - alpha) · q_l^beta,    t_l = 1 / (1 + exp(gamma / 2 (|x - mu_l|² - 1)))
+
+where mu_l is the mean of the label's documents, scaled to length 1, of which the `centroid` largest entries are kept in
+the model. Margins (search.combiner = "noop" at the last level) count as logarithms. What the search found beyond the
+candidates follows in its own order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, limits
+from ..arrays.sparse import Csr, Features, as_dense, checked
+from ..base.config import setting
+from ..base.progress import Tick
+from ..errors import ModelFileError
+from ..metrics.ranking import inverse_propensity, propensity_constants
+from .label_features import LabelFeatureConfig, pifa
+
+WEIGHTINGS = ("none", "pw", "pw-cb")
+Floats = NDArray[np.float32]
+Ids = NDArray[np.int32]
+
+
+@dataclasses.dataclass(frozen=True)
+class TailConfig:
+    """What is known of the labels' frequencies, and how candidates are ranked again by it."""
+
+    propensity: str | None = setting(
+        None, "data set whose usual propensity constants to take, e.g. Amazon-670K; A = 0.55, B = 1.5 for most"
+    )
+    a: float | None = setting(None, "propensity constant A, instead of the usual one", low=0, high=10)
+    b: float | None = setting(None, "propensity constant B, instead of the usual one", above=0, high=1000)
+    beta: float = setting(0.0, "scores are multiplied by (inverse propensity)^beta; 0 = not at all", low=0, high=10)
+    alpha: float = setting(1.0, "share of the classifiers in the score; the rest is the centroids'", above=0, high=1)
+    gamma: float = setting(30.0, "how sharply the centroids tell near from far", above=0, high=1000)
+    centroid: int = setting(64, "entries kept of a label's centroid, where alpha < 1", low=1, high=limits.MAX_INDEX)
+    candidates: int = setting(100, "labels of a document that are ranked again", low=1, high=limits.MAX_K)
+
+    @property
+    def reranks(self) -> bool:
+        return self.beta > 0 or self.alpha < 1
+
+    def inverse(self, counts: NDArray[np.int64], rows: int) -> NDArray[np.float64]:
+        """q (L,) from the documents of each label."""
+        a, b = propensity_constants(self.propensity or "")
+        return inverse_propensity(counts, rows, a if self.a is None else self.a, b if self.b is None else self.b)
+
+
+def weights(weighting: str, q: NDArray[np.float64]) -> tuple[Floats, Floats]:
+    """(positives (K,), negatives (K,)): factors of their losses, from inverse propensities (K,)."""
+    one = np.ones(len(q), np.float32)
+    if weighting == "pw":
+        return (2 * q - 1).astype(np.float32), one
+    if weighting == "pw-cb":
+        return one, (1 / (2 * q - 1)).astype(np.float32)
+    return one, one
+
+
+def centroids(y: Csr, x: Features, config: TailConfig, threads: int, progress: Tick | None = None) -> Features:
+    """mu (L, d): the means of the labels' documents, scaled to length 1, with their largest entries."""
+    return pifa(y, x, LabelFeatureConfig(top=config.centroid), threads, progress)
+
+
+def centroid_tensors(mu: Features) -> dict[str, NDArray[Any]]:
+    """What the model folder stores."""
+    indptr, indices, data, _, dense = mu.parts
+    return {"indptr": indptr, "indices": indices, "data": data, "dense": dense}
+
+
+def centroids_from(tensors: Mapping[str, NDArray[Any]], shape: tuple[int, int, int]) -> Features:
+    """The inverse of `centroid_tensors` for (labels, sparse, dense columns); native code reads nothing unchecked."""
+    labels, sparse_cols, dense_cols = shape
+    kinds = {"indptr": np.int64, "indices": np.int32, "data": np.float32, "dense": np.float32}
+    for name, kind in kinds.items():
+        if name not in tensors or tensors[name].dtype != kind or tensors[name].ndim != 1 + (name == "dense"):
+            raise ModelFileError(f"the centroids' array {name!r} is missing or of the wrong type.")
+    sparse = Csr(tensors["indptr"], tensors["indices"], tensors["data"], sparse_cols)
+    dense = tensors["dense"]
+    if set(tensors) != set(kinds) or sparse.rows != labels or dense.shape != (labels, dense_cols):
+        raise ModelFileError("the centroids do not fit the model.")
+    return Features(checked(sparse, "the centroids"), as_dense(dense, "the centroids"))
+
+
+def nearness(x: Features, centroids: Features, ids: Ids, gamma: float, threads: int) -> Floats:
+    """ln t (n, k) of the labels named by `ids` (-1 = none: 0)."""
+    z = centroids.parts
+    distance = _core.pair_distances(*x.parts, *z[:3], z[4], ids, threads)
+    near: Floats = -np.logaddexp(np.float32(0), np.float32(gamma / 2) * (distance - 1))
+    return near
+
+
+def rerank(
+    found: tuple[Ids, Floats], q: NDArray[np.float64], config: TailConfig, near: Floats | None, *, margins: bool
+) -> tuple[Ids, Floats]:
+    """The candidates (n, k), best first by their new scores (ties: smaller id), the rest behind them."""
+    ids, scores = found[0].copy(), found[1].copy()
+    part = slice(0, config.candidates)
+    empty, head = ids[:, part] < 0, ids[:, part]
+    with np.errstate(divide="ignore"):
+        log = scores[:, part].astype(np.float64) if margins else np.log(scores[:, part].astype(np.float64))
+    log = config.alpha * log + config.beta * np.log(q)[np.maximum(head, 0)]
+    if near is not None:
+        log += (1 - config.alpha) * near[:, part]
+    fresh = (log if margins else np.exp(log)).astype(np.float32)
+    order = np.lexsort((head, -fresh, empty), axis=1)
+    ids[:, part] = np.take_along_axis(head, order, axis=1)
+    fresh = np.take_along_axis(np.where(empty, scores[:, part], fresh), order, axis=1)
+    scores[:, part] = fresh
+    if ids.shape[1] > config.candidates:  # their scores are of another kind: never above the last candidate's
+        rest = scores[:, config.candidates :]
+        scores[:, config.candidates :] = np.where(
+            ids[:, config.candidates :] < 0, rest, np.minimum(rest, fresh[:, -1:])
+        )
+    return ids, scores

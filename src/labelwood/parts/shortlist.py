@@ -1,0 +1,56 @@
+"""Shortlists M (n, K): for each document the parent clusters whose children it helps to train (eq. 8).
+
+teacher    the parents of its true labels (teacher forcing)
+predicted  the parents the levels above would predict for it (matcher-aware hard negatives)
+union      both
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.sparse import Csr, pointers
+from ..base.config import PerLevel, setting
+
+
+@dataclasses.dataclass(frozen=True)
+class ShortlistConfig:
+    """Where the negatives of a level come from."""
+
+    source: PerLevel[str] = setting(
+        "teacher",
+        "parents of the true labels (teacher), parents predicted by the levels above (predicted), or both (union)",
+        choices=("teacher", "predicted", "union"),
+    )
+    width: PerLevel[int] = setting(10, "predicted parents per document", low=1)
+
+
+def all_rows(rows: int) -> Csr:
+    """The first level's shortlist: every document, under the root."""
+    return Csr(np.arange(rows + 1), np.zeros(rows, np.int32), np.ones(rows, np.float32), 1)
+
+
+def from_ids(ids: NDArray[np.int32], cols: int) -> Csr:
+    """M from the ids (n, k) a search returned; -1 = none."""
+    ordered = np.sort(ids, axis=1)
+    kept = ordered >= 0
+    kept[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    flat = ordered[kept]
+    return Csr(pointers(kept.sum(axis=1)), flat, np.ones(len(flat), np.float32), cols)
+
+
+def chosen(source: str, teacher: Csr, predicted: Csr) -> Csr:
+    """M by its source."""
+    if source == "union":
+        return union(teacher, predicted)
+    return teacher if source == "teacher" else predicted
+
+
+def union(a: Csr, b: Csr) -> Csr:
+    """Entries of either, as a 0/1 matrix."""
+    keys = np.unique(np.concatenate([m.row_of() * m.cols + m.indices for m in (a, b)]))
+    indptr = pointers(np.bincount(keys // a.cols, minlength=a.rows))
+    return Csr(indptr, (keys % a.cols).astype(np.int32), np.ones(len(keys), np.float32), a.cols)

@@ -1,0 +1,216 @@
+"""Texts to X (n, d): tf-idf over word and character n-grams. The counting is native (native/text/tfidf.cpp).
+
+Features are numbered by document frequency, falling, ties by the term's bytes: frequent terms share cache lines, and
+`max_features` is a prefix. What a token is stands in docs/tokenising.md and is versioned by TOKENISER_VERSION.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, limits
+from ..arrays.sparse import Csr, Features, unit_rows
+from ..base.config import setting
+from ..base.progress import Tick
+from ..data.dataset import Texts
+from ..errors import ConfigError, DataError, ModelFileError
+
+TOKENISER_VERSION: int = _core.TOKENISER_VERSION
+_IDF = ("none", "plain", "smooth")  # positions are the native codes
+
+
+@dataclasses.dataclass(frozen=True)
+class TfidfConfig:
+    """What becomes a feature, and what it weighs."""
+
+    lowercase: bool = setting(True, "fold upper case to lower, one character to one")
+    accents: str = setting("keep", "keep accents, or strip them (é → e)", choices=("keep", "strip"))
+    min_chars: int = setting(2, "tokens with fewer characters are dropped", low=1, high=64)
+    words: tuple[int, ...] | None = setting(
+        (1, 1), "shortest and longest word n-gram", low=1, high=limits.MAX_WORD_GRAM
+    )
+    chars: tuple[int, ...] | None = setting(
+        None, "shortest and longest character n-gram within ' word '", low=1, high=limits.MAX_CHAR_GRAM
+    )
+    min_df: int = setting(2, "terms in fewer documents are dropped", low=1, high=limits.MAX_INDEX)
+    max_df: float = setting(1.0, "terms in more than this share of the documents are dropped", above=0, high=1)
+    max_features: int | None = setting(
+        None, "keep only this many terms, those in most documents", low=1, high=limits.MAX_INDEX
+    )
+    sublinear: bool = setting(True, "weigh a count tf as 1 + ln tf")
+    idf: str = setting("smooth", "smooth: ln((1+n)/(1+df)) + 1; plain: ln(n/df) + 1; none: 1", choices=_IDF)
+    norm: str = setting("l2", "scale every row to length one", choices=("l2", "none"))
+
+    def __post_init__(self) -> None:
+        for name, pair, high in (
+            ("words", self.words, limits.MAX_WORD_GRAM),
+            ("chars", self.chars, limits.MAX_CHAR_GRAM),
+        ):
+            if pair is not None and not (len(pair) == 2 and 1 <= pair[0] <= pair[1] <= high):
+                raise ConfigError(f"{name} must be two lengths low ≤ high within 1..{high}, but is {pair}.")
+        if self.words is None and self.chars is None:
+            raise ConfigError("words and chars are both none, which leaves no features; set one, e.g. words = [1, 1].")
+
+    def native(self) -> _core.TfidfOptions:
+        """The same settings for the native core."""
+        return _core.TfidfOptions(
+            lowercase=self.lowercase,
+            strip=self.accents == "strip",
+            min_chars=self.min_chars,
+            words=_pair(self.words),
+            chars=_pair(self.chars),
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=-1 if self.max_features is None else self.max_features,
+            sublinear=self.sublinear,
+            idf=_IDF.index(self.idf),
+            l2=self.norm == "l2",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class FeaturesConfig:
+    """What is done to the user's own features; those of a text are the business of `TfidfConfig`."""
+
+    norm: str = setting(
+        "l2", "scale each row of the user's own features to length one (l2), or take it as it is (none)",
+        choices=("none", "l2"),
+    )  # fmt: skip
+
+    def scaled(self, x: Features) -> Features:
+        """X as training and search see it."""
+        return unit_rows(x) if self.norm == "l2" else x
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tfidf:
+    """A fitted vectoriser. Make one with `fit` or `from_tensors`; it never changes, and threads may share it."""
+
+    config: TfidfConfig
+    term_bytes: NDArray[np.uint8]  # all terms, one after the other, UTF-8
+    term_offsets: NDArray[np.int64]  # (size + 1,)
+    idf: NDArray[np.float32]  # (size,)
+
+    @staticmethod
+    def fit(
+        texts: Texts, config: TfidfConfig | None = None, *, threads: int, progress: Tick | None = None
+    ) -> tuple[Tfidf, Csr]:
+        """The vocabulary of the texts and their matrix X (n, size), from one pass over the text."""
+        config = TfidfConfig() if config is None else config
+        _check(texts, threads)
+        try:
+            terms, parts, distinct = _core.tfidf_fit(texts.arena, texts.offsets, config.native(), threads, progress)
+        except ValueError as error:
+            raise DataError(f"the texts cannot be used: {error}.") from error
+        if not len(terms[2]):
+            raise DataError(_no_terms(len(texts), distinct, config))
+        return Tfidf(config, *terms), Csr(*parts, len(terms[2]))
+
+    def transform(self, texts: Texts, *, threads: int, progress: Tick | None = None) -> Csr:
+        """X (n, size). A document without known terms is a row without entries."""
+        _check(texts, threads)
+        try:
+            parts = self._native.transform(texts.arena, texts.offsets, threads, progress)
+        except ValueError as error:
+            raise DataError(f"the texts cannot be used: {error}.") from error
+        return Csr(*parts, self.size)
+
+    @property
+    def size(self) -> int:
+        return len(self.idf)
+
+    def terms(self) -> list[str]:
+        """The term of every feature; words of an n-gram are joined by a space, character n-grams start with '#'."""
+        data, ends = self.term_bytes.tobytes(), self.term_offsets.tolist()
+        return [data[a:b].decode("utf-8") for a, b in pairwise(ends)]
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The fitted state as the model folder keeps it."""
+        return {"term_bytes": self.term_bytes, "term_offsets": self.term_offsets, "idf": self.idf}
+
+    @staticmethod
+    def from_tensors(config: TfidfConfig, tensors: Mapping[str, NDArray[Any]]) -> Tfidf:
+        """Undo `tensors`; whatever is not a sound vocabulary is a ModelFileError."""
+        kinds = {"term_bytes": np.uint8, "term_offsets": np.int64, "idf": np.float32}
+        found = {name: _tensor(tensors, name, kind) for name, kind in kinds.items()}
+        _check_terms(found["term_bytes"], found["term_offsets"])
+        idf = found["idf"]
+        if len(idf) != len(found["term_offsets"]) - 1:
+            raise _damaged(f"{len(idf)} idf values for {len(found['term_offsets']) - 1} terms")
+        if not len(idf) or not (np.isfinite(idf) & (idf > 0)).all():
+            raise _damaged("the idf values must be at least one, finite and above 0")
+        tfidf = Tfidf(config, **found)
+        try:
+            _ = tfidf._native  # builds the look-up table, which notices a term that stands twice
+        except ValueError as error:
+            raise _damaged(str(error)) from error
+        return tfidf
+
+    @cached_property
+    def _native(self) -> _core.Vectoriser:
+        return _core.Vectoriser(self.config.native(), self.term_bytes, self.term_offsets, self.idf)
+
+
+def _pair(grams: tuple[int, ...] | None) -> tuple[int, int]:
+    return (0, 0) if grams is None else (grams[0], grams[1])
+
+
+def _check(texts: Texts, threads: int) -> None:
+    """What the native core does not check itself: it refuses offsets that fall or leave the arena."""
+    if not 1 <= threads <= limits.MAX_THREADS:
+        raise ConfigError(f"threads must be within 1..{limits.MAX_THREADS}, but is {threads}.")
+    if len(texts.offsets) - 1 > limits.MAX_INDEX:
+        raise DataError(f"there are {len(texts)} texts; at most {limits.MAX_INDEX} fit into one matrix.")
+    if len(texts.arena) > limits.MAX_TEXT_BYTES:
+        sizes = np.diff(texts.offsets)
+        if int(sizes.max(initial=0)) > limits.MAX_TEXT_BYTES:
+            raise DataError(
+                f"the text has {sizes.max()} bytes; at most {limits.MAX_TEXT_BYTES} are allowed. Split it.",
+                row=int(sizes.argmax()),
+            )
+
+
+def _no_terms(texts: int, distinct: int, config: TfidfConfig) -> str:
+    if not distinct:
+        return f"none of the {texts} texts holds a word of {config.min_chars} or more characters; is the text empty?"
+    rules = f"min_df={config.min_df}, max_df={config.max_df:g}"
+    return (
+        f"no term is left: the {texts} texts hold {distinct} distinct terms, and none passes {rules}; "
+        "lower min_df (1 keeps every term), raise max_df, or give more texts."
+    )
+
+
+def _tensor(tensors: Mapping[str, NDArray[Any]], name: str, kind: type[Any]) -> NDArray[Any]:
+    array = tensors.get(name)
+    if array is None:
+        raise _damaged(f"the tensor {name} is missing")
+    if array.dtype != kind or array.ndim != 1:
+        raise _damaged(f"{name} must be a list of {kind.__name__}, but is {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _check_terms(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or len(offsets) - 1 > limits.MAX_INDEX:
+        raise _damaged(f"the term offsets must run from 0 to {len(data)}")
+    sizes = np.diff(offsets)
+    if len(sizes) and (int(sizes.min()) < 1 or int(sizes.max()) > limits.MAX_TERM_BYTES):
+        raise _damaged(f"a term must have 1..{limits.MAX_TERM_BYTES} bytes")
+    if not data.all():
+        raise _damaged("a term holds a NUL byte")
+    try:
+        data.tobytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _damaged(f"the terms are not UTF-8 (byte {error.start})") from error
+    if (data[offsets[:-1]] & 0xC0 == 0x80).any():
+        raise _damaged("a term offset lies inside a character")
+
+
+def _damaged(what: str) -> ModelFileError:
+    return ModelFileError(f"the tf-idf vocabulary is damaged: {what}. Copy the model again, or train it anew.")

@@ -1,0 +1,1 @@
+"""A training run, stage by stage, from data to model."""
