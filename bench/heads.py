@@ -61,7 +61,7 @@ def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(0)
     heads = [Head.random(size, net.width, generator, glorot=True, moments="row") for size in sizes]
     tasks = [
-        Task(head, t, y, None, ptr, "bce", 1.0, 1e-3, 0.2, 1.0, Opens(KEPT[t - 1]) if t else None)
+        Task(head, t, y, None, ptr, "logistic", 1.0, 1e-3, 0.2, 1.0, Opens(KEPT[t - 1]) if t else None)
         for t, (head, y, ptr) in enumerate(zip(heads, truth, ptrs, strict=True))
     ]
     found = trained(net, tokens, tasks, steps)

@@ -17,7 +17,7 @@ def single(clusters: int | None) -> dict[str, Any]:
 
 SIZES = (8, 32, 128)
 TWICE = {"finetune.epochs": 1}  # on two levels, a document is seen twice
-TAIL = {"tail.alpha": 0.6, "tail.beta": 0.5}
+TAIL = {"tail.classifier_share": 0.6, "tail.propensity_power": 0.5}
 NO_WORDS = {"encoder.features": "embedding"}
 PARABEL = {"tree.branch": 2, "search.combiner": "l2-hinge"}
 KINDS = ("pifa", "pifa-neural", "text-neural")
@@ -71,9 +71,11 @@ TABLES: dict[str, tuple[str, Rows]] = {
     ),
     "bootstrap": (
         "First weights of a head (eq. 11)",
-        {name: (XRT, {"finetune.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")}
+        {name: (XRT, {"levelwise.bootstrap": name}) for name in ("weighted-linear", "linear", "inherit", "none")}
         | {
-            f"{name}, random heads with biases of 0": (XRT, {"finetune.bootstrap": name, "finetune.first_bias": "zero"})
+            f"{name}, random heads with biases of 0": (
+                XRT, {"levelwise.bootstrap": name, "finetune.first_bias": "zero"},
+            )
             for name in ("weighted-linear", "none")
         },
     ),
@@ -81,15 +83,17 @@ TABLES: dict[str, tuple[str, Rows]] = {
         "Cost-sensitive weights",
         {
             "none": (XRT, {"finetune.relevance": "off", "linear.relevance": "off"}),
-            "in fine-tuning, l1 (the paper's)": (XRT, {"finetune.relevance": "l1", "linear.relevance": "off"}),
-            "in fine-tuning, counts (the code's)": (XRT, {"finetune.relevance": "counts", "linear.relevance": "off"}),
+            "in fine-tuning, l1 (the paper's)": (XRT, {"finetune.relevance": "induce", "linear.relevance": "off"}),
+            "in fine-tuning, counts (the code's)": (
+                XRT, {"finetune.relevance_norm": "none", "linear.relevance": "off"},
+            ),
             "in the classifiers": (XRT, {"finetune.relevance": "off", "linear.relevance": "induce"}),
-            "in both": (XRT, {"finetune.relevance": "l1", "linear.relevance": "induce"}),
+            "in both": (XRT, {"finetune.relevance": "induce", "linear.relevance": "induce"}),
         },
     ),
     "shortlist": (
         "Where candidates come from (eq. 8)",
-        {name: (XRT, {"finetune.source": name}) for name in ("union", "teacher", "predicted")},
+        {name: (XRT, {"levelwise.source": name}) for name in ("union", "teacher", "predicted")},
     ),
     "resolution": (
         "Several resolutions, or one (Figure 2)",
@@ -104,7 +108,7 @@ TABLES: dict[str, tuple[str, Rows]] = {
     ),
     "tree": (
         "The tree of the classifiers",
-        {"refined": (XRT, {}), "preliminary": (XRT, {"finetune.refine": False})},
+        {"refined": (XRT, {}), "preliminary": (XRT, {"levelwise.refine": False})},
     ),
     "features": (
         "What the classifiers read",
@@ -124,14 +128,14 @@ TABLES: dict[str, tuple[str, Rows]] = {
         "CascadeXML: layers of the levels",
         {
             "each its own": (CASCADE, {"ranker": "none"}),
-            "all the last": (CASCADE, {"ranker": "none", "finetune.layers": ("6",)}),
+            "all the last": (CASCADE, {"ranker": "none", "joint.layers": ("6",)}),
         },
     ),
     "rescaling": (
         "CascadeXML: weights of the levels",
         {
             "by candidates": (CASCADE, {"ranker": "none"}),
-            "all the same": (CASCADE, {"ranker": "none", "finetune.level_weights": (1.0,)}),
+            "all the same": (CASCADE, {"ranker": "none", "joint.level_weights": (1.0,)}),
         },
     ),
     "clusters": (
@@ -180,7 +184,7 @@ TABLES: dict[str, tuple[str, Rows]] = {
                 ("word vectors and tf-idf", "xr-linear", {"encoder.model": "minilm", "encoder.layer": 0}),
                 ("frozen alone", "xr-linear", {"encoder.model": "minilm", **NO_WORDS}),
                 ("frozen and tf-idf", "xr-linear", {"encoder.model": "minilm"}),
-                ("fine-tuned and tf-idf", XRT, {"search.readout": "path"}),
+                ("fine-tuned and tf-idf", XRT, {"search.score": "path"}),
             )
         },
     ),

@@ -248,7 +248,7 @@ def check_threads_change_nothing(case: Case) -> None:
         return
     data = noisy_set(2, docs=120, labels=60)
     for source, leaf in (("teacher", 2), ("predicted", 2), ("predicted", 30), ("union", 30)):
-        settings = {"shortlist.source": source, "shortlist.width": 1, "tree.leaf": leaf, "search.beam": 2}
+        settings = {"shortlist.source": source, "shortlist.parents": 1, "tree.leaf": leaf, "search.beam": 2}
         models = [case.train(*data, settings=settings, threads=t) for t in (1, 2, 3, 7, 16)]
         assert len({digest(case.saved(model, f"{i}")) for i, model in enumerate(models)}) == 1, source
         found = [models[0].predict_arrays(data[0], k=9, threads=t) for t in (1, 2, 3, 7, 16)]

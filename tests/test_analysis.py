@@ -22,7 +22,7 @@ from labelwood.pipeline.train import train
 from labelwood.recipes.methods import resolve
 from small import LISTS, READ, TEXTS, fit, tokeniser
 
-QUICK = {"finetune.epochs": 1, "coarse.levels": (4,), "finetune.width": (1, 2)}
+QUICK = {"finetune.epochs": 1, "coarse.levels": (4,), "finetune.parents": (1, 2)}
 
 
 def cascade(**settings):

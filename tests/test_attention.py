@@ -27,11 +27,11 @@ from small import LISTS, TEXTS, Stop
 from toy import noisy_set
 
 SMALL: dict[str, object] = {"encoder.hidden": 16, "finetune.epochs": 2, "finetune.checks": 2}
-DEEP: dict[str, object] = {"coarse.levels": (4,), "finetune.width": 2}
+DEEP: dict[str, object] = {"coarse.levels": (4,), "finetune.parents": 2}
 # What lets a network of random weights learn the toy set by heart.
 LEARN: dict[str, object] = {
-    "finetune.epochs": 40, "finetune.lr": 1e-2, "finetune.head_lr": 2e-2, "finetune.dropout": 0.0,
-    "finetune.head_dropout": 0.0, "finetune.valid": 0, "finetune.average_from": None, "ranker": "none",
+    "finetune.epochs": 40, "optimiser.lr": 1e-2, "optimiser.head_lr": 2e-2, "finetune.dropout": 0.0,
+    "finetune.head_dropout": 0.0, "finetune.valid": 0, "optimiser.average_from": None, "ranker": "none",
 }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_tokens_go_through_numbers_and_back():
 # --- training and prediction ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [{}, DEEP, {"coarse.levels": (2, 6), "finetune.width": (1, 2, 3)}])
+@pytest.mark.parametrize("shape", [{}, DEEP, {"coarse.levels": (2, 6), "finetune.parents": (1, 2, 3)}])
 def test_a_network_alone_learns_the_toy_set(shape):
     (member,) = fit({**LEARN, **shape}).members
     assert all(isinstance(level, AttentionLevel) for level in member.levels)
@@ -126,7 +126,7 @@ def test_a_network_alone_learns_the_toy_set(shape):
 
 def test_a_labels_score_is_the_product_down_its_path():
     """Against a slow twin: each level's own network, the best clusters opened, sigmoids multiplied."""
-    (member,) = fit({"ranker": "none", **DEEP, "finetune.lr": 1e-2, "finetune.head_lr": 1e-2}).members
+    (member,) = fit({"ranker": "none", **DEEP, "optimiser.lr": 1e-2, "optimiser.head_lr": 1e-2}).members
     texts, tree = [*TEXTS[:9], "", "word3"], member.tree
     ids, scores = member.predict_arrays(texts, k=5)
     ptr = tree.child_ptrs[1]
@@ -146,8 +146,8 @@ def test_a_labels_score_is_the_product_down_its_path():
 
 CHANGES = [
     {}, DEEP, {"ranker": "none"}, {**DEEP, "ranker": "none"}, {**DEEP, "ranker": "tree"},
-    {**DEEP, "finetune.levels": 1, "search.readout": "leaf"}, {"ensemble.runs": 2, **DEEP},
-    {"encoder.model": "none"}, {"finetune.frozen_layers": 0}, {**DEEP, "finetune.source": "teacher"},
+    {**DEEP, "finetune.levels": 1, "search.score": "label"}, {"ensemble.runs": 2, **DEEP},
+    {"encoder.model": "none"}, {"finetune.frozen_layers": 0}, {**DEEP, "levelwise.source": "teacher"},
     {"encoder.engine": "auto", **DEEP},  # labels attend to the tokens of a BERT
     {"encoder.pooling": "mean", "finetune.order": "joint"},  # a BiLSTM as cascadexml's encoder
 ]  # fmt: skip
@@ -203,7 +203,7 @@ def test_same_seed_same_bits_and_another_seed_others(tmp_path):
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
     settings = {**SMALL, **DEEP, "finetune.steps": 3, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
-    recipe = resolve("attentionxml", settings={**settings, "finetune.average_from": 0.3})
+    recipe = resolve("attentionxml", settings={**settings, "optimiser.average_from": 0.3})
     train_into(tmp_path / "whole", data, recipe, Run(2, work=tmp_path / "whole.work"))
     for kill in (1, 3, 5):
         seen = 0
@@ -302,7 +302,7 @@ def test_an_encoders_own_vectors_are_as_long_as_random_ones():
     ("settings", "message"),
     [
         ({"finetune.on": False, "ranker": "tree"}, "starts from nothing"),
-        ({"finetune.order": "joint"}, "needs finetune.order = 'recursive'"),
+        ({"finetune.order": "joint"}, "needs finetune.order = 'levelwise'"),
         ({"encoder.runtime": "onnx"}, "needs encoder.runtime = 'torch'"),
         ({"encoder.layer": 0}, "only its states are read"),
         ({"ensemble.trees": 2}, "use ensemble.runs"),

@@ -26,10 +26,10 @@ from toy import noisy_set
 
 # What lets a network of random weights learn the toy set by heart.
 LEARN: dict[str, object] = {
-    "finetune.epochs": 30, "finetune.lr": 2e-3, "finetune.head_lr": 2e-2, "finetune.dropout": 0.0,
+    "finetune.epochs": 30, "optimiser.lr": 2e-3, "optimiser.head_lr": 2e-2, "finetune.dropout": 0.0,
     "finetune.head_dropout": 0.0, "coarse.levels": (4,), "encoder.pooling": "mean", "finetune.valid": 0,
 }  # fmt: skip
-QUICK: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (2, 6), "finetune.width": (1, 2, 6)}
+QUICK: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (2, 6), "finetune.parents": (1, 2, 6)}
 
 
 def fit(settings=None, data=None, **run) -> lw.Predictor:
@@ -57,10 +57,10 @@ def test_losses_are_weighted_by_nominal_shortlists():
     sizes = [1, 2**10, 2**13, 2**16, 2**19]
     ptrs = tuple(np.arange(a + 1) * (b // a) for a, b in pairwise(sizes))
     tree = Tree(ptrs, np.arange(2**19, dtype=np.int32))
-    recipe = resolve("cascadexml", settings={"finetune.width": (1, 128, 256, 512)})
+    recipe = resolve("cascadexml", settings={"finetune.parents": (1, 128, 256, 512)})
     cascade = Cascade(recipe, Run(), *[None] * 5, tree, {})
     assert cascade.weights == (1, 1, 2, 4)
-    given = dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, width=None))
+    given = dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, parents=None))
     assert [Cascade(given, Run(), *[None] * 5, tree, {}).width(t) for t in (1, 2, 3)] == [128, 256, 512]
 
 
@@ -124,8 +124,8 @@ def test_rates_rise_stay_and_fall_as_cosines():
 @pytest.mark.parametrize("readout", ["label", "parent", "path"])
 def test_a_network_predicts_what_its_heads_say(readout):
     """Against a slow twin: every level scored by its own reading, the best clusters opened, scores multiplied."""
-    rates = {"finetune.lr": 1e-3, "finetune.head_lr": 1e-2, "finetune.width": (1, 2, 3)}
-    model = fit({"ranker": "none", "finetune.readout": readout, **rates})
+    rates = {"optimiser.lr": 1e-3, "optimiser.head_lr": 1e-2, "finetune.parents": (1, 2, 3)}
+    model = fit({"ranker": "none", "joint.score": readout, **rates})
     (member,) = model.members
     tree, k = member.tree, 5
     assert tree.sizes == (2, 6, 12)
@@ -155,20 +155,20 @@ def test_a_network_predicts_what_its_heads_say(readout):
 
 
 def test_a_network_alone_learns_the_toy_set():
-    model = fit({**LEARN, "finetune.width": None, "ranker": "none", "finetune.readout": "label"})
+    model = fit({**LEARN, "finetune.parents": None, "ranker": "none", "joint.score": "label"})
     assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 95
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ranker": "tree"}, {"ranker": "none"}, {"finetune.truth": "replace"}, {"finetune.share": 0.25},
-        {"encoder.runtime": "onnx"}, {"encoder.features": "embedding"}, {"finetune.average_from": 0.0},
-        {"finetune.average_from": 0.5, "finetune.valid": 0}, {"finetune.shard_tokens": 60},
-        {"finetune.head_moments": "row"}, {"finetune.layers": ("1+2", "2", "1")}, {"finetune.schedule": "linear"},
-        {"coarse.kind": "flat", "finetune.width": None}, {"encoder.engine": "transformers"},
-        {"finetune.level_weights": (1.0, 0.0, 2.0)}, {"finetune.loss": "squared-hinge"}, {"ensemble.runs": 2},
-        {"finetune.frozen_layers": 1}, {"finetune.maps": (0, 7, 5)}, {"finetune.layers": ("last5",)},
+        {"ranker": "tree"}, {"ranker": "none"}, {"joint.truth": "replace"}, {"network_share": 0.25},
+        {"encoder.runtime": "onnx"}, {"encoder.features": "embedding"}, {"optimiser.average_from": 0.0},
+        {"optimiser.average_from": 0.5, "finetune.valid": 0}, {"finetune.shard_tokens": 60},
+        {"optimiser.head_moments": "row"}, {"joint.layers": ("1+2", "2", "1")}, {"optimiser.schedule": "linear"},
+        {"coarse.kind": "flat", "finetune.parents": None}, {"encoder.engine": "transformers"},
+        {"joint.level_weights": (1.0, 0.0, 2.0)}, {"finetune.loss": "squared-hinge"}, {"ensemble.runs": 2},
+        {"finetune.frozen_layers": 1}, {"joint.maps": (0, 7, 5)}, {"joint.layers": ("last5",)},
         {"finetune.steps": 3}, {"linear.relevance": "induce"},
     ],
 )  # fmt: skip
@@ -187,13 +187,13 @@ def test_every_switch_trains_a_sound_model(changes, tmp_path):
 
 def test_a_network_may_end_above_the_labels():
     """Its clusters are found by it, labels ranked by the classifiers alone, as X-Transformer does."""
-    settings = {"finetune.levels": 2, "search.readout": "leaf", "finetune.width": (1, 2)}
+    settings = {"finetune.levels": 2, "search.score": "label", "finetune.parents": (1, 2)}
     for source in ("teacher", "predicted", "union"):
-        (member,) = fit({**settings, "shortlist.source": source, "shortlist.width": 6}).members
+        (member,) = fit({**settings, "shortlist.source": source, "shortlist.parents": 6}).members
         assert [level.sparse_cols > 0 for level in member.levels] == [False, False, True]
         assert member.gives_margins
     with pytest.raises(lw.ConfigError, match="only one level below"):
-        fit({**settings, "finetune.levels": 1, "finetune.width": 1})
+        fit({**settings, "finetune.levels": 1, "finetune.parents": 1})
     with pytest.raises(lw.ConfigError, match="ranker must be 'network'"):
         fit({**settings, "ranker": "none"})
 
@@ -208,15 +208,15 @@ def test_classifiers_stand_below_the_networks_clusters():
 
 @pytest.mark.parametrize(("width", "opened"), [(1, 3), (4, 4), (50, 6)])
 def test_classifiers_know_more_clusters_than_the_network_opens(width, opened):
-    """As many as `shortlist.width`, of those there are; never fewer than the network."""
-    settings = {"finetune.width": (1, 2, 3), "shortlist.width": width, "finetune.epochs": 0.5}
+    """As many as `shortlist.parents`, of those there are; never fewer than the network."""
+    settings = {"finetune.parents": (1, 2, 3), "shortlist.parents": width, "finetune.epochs": 0.5}
     network, ranker = fit(settings).members
     assert network.searching.beam == (2, 3, 1)
     assert ranker.searching.beam == (2, opened, 1)
 
 
 def test_several_layers_go_through_a_map_of_their_own():
-    (member,) = fit({"ranker": "none", "finetune.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
+    (member,) = fit({"ranker": "none", "joint.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
     assert member.embedder.readings == [Reading((1, 2), "cls", 32), Reading((2,), "cls"), Reading((2,), "cls")]
     assert member.embedder.state["maps.0.weight"].shape == (32, 64)
     assert [level.dense_cols for level in member.levels] == [32, 32, 32]
@@ -225,7 +225,7 @@ def test_several_layers_go_through_a_map_of_their_own():
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
     settings = {**QUICK, "finetune.steps": 6, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
-    recipe = resolve("cascadexml", settings={**settings, "finetune.average_from": 0.3})
+    recipe = resolve("cascadexml", settings={**settings, "optimiser.average_from": 0.3})
     train_into(tmp_path / "whole", data, recipe, Run(2, work=tmp_path / "whole.work"))
     for kill in (1, 3, 5, 6):
         seen = 0
@@ -246,7 +246,7 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 def test_means_of_weights_are_what_is_measured():
     """With a check at every step from the first on, the end is the mean of all states."""
     settings = {**QUICK, "ranker": "none", "finetune.steps": 4, "finetune.checks": 4, "finetune.valid": 0}
-    ends = [fit({**settings, "finetune.average_from": begin}).members[0].embedder.state for begin in (None, 1.0, 0.0)]
+    ends = [fit({**settings, "optimiser.average_from": begin}).members[0].embedder.state for begin in (None, 1.0, 0.0)]
     key = "layers.1.up.weight"
     assert np.array_equal(ends[0][key], ends[1][key])  # the mean of the last state alone
     assert not np.array_equal(ends[0][key], ends[2][key])
@@ -255,10 +255,10 @@ def test_means_of_weights_are_what_is_measured():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"finetune.layers": ("1", "2")}, "finetune.layers gives 2 values"),
-        ({"finetune.layers": ("1", "2", "x")}, 'like "8", "5\\+6" or "last5"'),
-        ({"finetune.layers": ("1", "2", "9")}, "layer 9 is to be read"),
-        ({"finetune.level_weights": (1.0, 2.0)}, "2 weights for 3 levels"),
+        ({"joint.layers": ("1", "2")}, "joint.layers gives 2 values"),
+        ({"joint.layers": ("1", "2", "x")}, 'like "8", "5\\+6" or "last5"'),
+        ({"joint.layers": ("1", "2", "9")}, "layer 9 is to be read"),
+        ({"joint.level_weights": (1.0, 2.0)}, "2 weights for 3 levels"),
         ({"ensemble.trees": 2}, "use ensemble.runs"),
         ({"coarse.levels": (1, 4)}, "one cluster tells nothing"),
     ],
@@ -275,7 +275,7 @@ def test_a_recipe_without_a_network_cannot_leave_the_classifiers_out():
 
 def test_classifiers_may_start_from_the_networks_head():
     """After no pass they are the head for an embedding of another length; after many the start is forgotten."""
-    newton = {"linear.solver": "newton", "finetune.share": 0.5, "linear.threshold": 0.0, "linear.weights": "float32"}
+    newton = {"linear.solver": "newton", "network_share": 0.5, "linear.threshold": 0.0, "linear.weights": "float32"}
     other = {**newton, "linear.start": "network"}
     few, many = {"linear.eps": 1e6}, {"linear.eps": 1e-4, "linear.max_iter": 1000}
     network, ranker = fit({**other, **few}).members
@@ -291,7 +291,7 @@ def test_classifiers_may_start_from_the_networks_head():
     for changes, said in (
         ({"linear.start": "network"}, "is for linear.solver = 'newton'"),
         ({**other, "ranker": "tree"}, "beside a network that reaches the labels"),
-        ({**other, "finetune.levels": 2, "finetune.width": (1, 2)}, "beside a network that reaches the labels"),
+        ({**other, "finetune.levels": 2, "finetune.parents": (1, 2)}, "beside a network that reaches the labels"),
     ):
         with pytest.raises(lw.ConfigError, match=said):
             fit(changes)

@@ -217,7 +217,7 @@ def test_settings_come_from_preset_then_config_then_set(run: Run, train_file: Pa
     more = ["--preset", "tail", "--config", config, "--set", "linear.cp=2", "--set", "tfidf.words=1,2", "--seed", "9"]
     assert run("train", train_file, "--model", tmp_path / "m", *more).code == 0
     recipe = model_folder.describe(tmp_path / "m").meta["recipe"]
-    assert recipe["tail"]["beta"] == 0.5  # preset
+    assert recipe["tail"]["propensity_power"] == 0.5  # preset
     assert recipe["search"]["beam"] == 7  # config over preset
     assert recipe["linear"]["threshold"] == 0.2
     assert recipe["linear"]["cp"] == 2.0  # set over config

@@ -27,7 +27,7 @@ def test_losses_by_hand():
     logits, true = torch.tensor([[2.0, 0.5, -3.0]]), torch.tensor([[True, True, False]])
     assert loss_of("hinge", logits, true).tolist() == [[0, 0.5, 0]]
     assert loss_of("squared-hinge", logits, true).tolist() == [[0, 0.25, 0]]
-    assert np.allclose(loss_of("bce", logits, true), [np.log1p(np.exp([-2, -0.5, -3]))])
+    assert np.allclose(loss_of("logistic", logits, true), [np.log1p(np.exp([-2, -0.5, -3]))])
     mask, weight = torch.tensor([[True, True, False]]), torch.tensor([[1.0, 3.0, 1.0]])
     assert batch_loss("hinge", logits, (mask, true, weight)).item() == pytest.approx(0.75)  # 1.5 over two candidates
 

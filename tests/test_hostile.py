@@ -24,7 +24,8 @@ from labelwood.parts.linear import LOSSES
 from labelwood.parts.rank_average import AVERAGES
 from labelwood.parts.search import COMBINERS
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
-from labelwood.recipes.methods import METHODS, Recipe, from_plain, resolve
+from labelwood.recipes.methods import METHODS, resolve
+from labelwood.recipes.recipe import Recipe, from_plain
 from toy import keyword_set
 
 pytestmark = pytest.mark.native
@@ -78,7 +79,7 @@ sound_changes = st.fixed_dictionaries(
         "tree.split": st.sampled_from(["bisect", "kway"]),
         "labels.top": st.sampled_from([None, 1, 3]),
         "shortlist.source": st.sampled_from(["teacher", "predicted", "union"]),
-        "shortlist.width": st.integers(1, 3),
+        "shortlist.parents": st.integers(1, 3),
         "linear.loss": st.sampled_from(LOSSES),
         "linear.cp": st.sampled_from([1e-6, 1.0, 1e6]),
         "linear.max_iter": st.sampled_from([1, 5]),

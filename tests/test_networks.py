@@ -84,7 +84,7 @@ def test_runs_that_differ_in_nothing_else_have_seeds_of_their_own():
 
 @pytest.mark.parametrize("source", ["teacher", "predicted", "union"])
 def test_negatives_come_from_the_truth_the_matcher_or_both(source):
-    model = fit(X, {"shortlist.source": source, "search.beam": 4, "shortlist.width": 2})
+    model = fit(X, {"shortlist.source": source, "search.beam": 4, "shortlist.parents": 2})
     assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 60
 
 
@@ -96,7 +96,7 @@ def test_lightxml_reads_the_last_layers_side_by_side():
 
 
 def test_groups_of_labels_have_a_bottleneck():
-    recipe = resolve("lightxml", preset="groups", settings={**QUICK, "finetune.maps": (0, 9), "ranker": "none"})
+    recipe = resolve("lightxml", preset="groups", settings={**QUICK, "joint.maps": (0, 9), "ranker": "none"})
     (member,) = train(from_lists(TEXTS, LISTS), recipe, Run(1)).members
     assert [level.dense_cols for level in member.levels] == [64, 9]
     assert member.embedder.state["maps.1.weight"].shape == (9, 64)

@@ -22,7 +22,7 @@ from toy import noisy_set
 
 def test_fine_tuning_lowers_the_loss_and_moves_the_encoder():
     told = []
-    model = fit({"finetune.epochs": 20, "finetune.lr": 1e-3, "finetune.head_lr": 1e-2}, tell=told.append)
+    model = fit({"finetune.epochs": 20, "optimiser.lr": 1e-3, "optimiser.head_lr": 1e-2}, tell=told.append)
     first = [e.loss for e in told if "level 1" in e.stage]
     assert np.mean(first[-5:]) < 0.3 * np.mean(first[:5])
     state, pretrained_state = model.embedder.state, encoders.load(source(), READ).state()
@@ -33,18 +33,18 @@ def test_fine_tuning_lowers_the_loss_and_moves_the_encoder():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"finetune.bootstrap": "linear"}, {"finetune.bootstrap": "inherit"}, {"finetune.bootstrap": "none"},
-        {"finetune.source": "teacher"}, {"finetune.source": "predicted"}, {"finetune.source": "union,teacher"},
-        {"finetune.matcher": "transformer"}, {"finetune.matcher": "average"},
-        {"finetune.loss": "bce"}, {"finetune.loss": "hinge"},
-        {"finetune.relevance": "counts"}, {"finetune.relevance": "off"},
-        {"finetune.refine": False}, {"finetune.on": False}, {"finetune.levels": 1},
-        {"encoder.features": "embedding", "finetune.epochs": 30, "finetune.lr": 1e-3},
+        {"levelwise.bootstrap": "linear"}, {"levelwise.bootstrap": "inherit"}, {"levelwise.bootstrap": "none"},
+        {"levelwise.source": "teacher"}, {"levelwise.source": "predicted"}, {"levelwise.source": "union,teacher"},
+        {"levelwise.matcher": "transformer"}, {"levelwise.matcher": "average"},
+        {"finetune.loss": "logistic"}, {"finetune.loss": "hinge"},
+        {"finetune.relevance_norm": "none"}, {"finetune.relevance": "off"},
+        {"levelwise.refine": False}, {"finetune.on": False}, {"finetune.levels": 1},
+        {"encoder.features": "embedding", "finetune.epochs": 30, "optimiser.lr": 1e-3},
         {"encoder.pooling": "cls"}, {"encoder.pooling": "pooler"}, {"encoder.layer": 1}, {"encoder.max_tokens": 4},
         {"finetune.frozen_layers": 1}, {"finetune.frozen_layers": 2}, {"finetune.valid": 0}, {"finetune.valid": 9},
-        {"finetune.attention_dropout": 0.1}, {"finetune.shard_tokens": 40}, {"finetune.clip": None},
-        {"finetune.head_decay": 0.01}, {"finetune.steps": 0}, {"finetune.max_clusters": 4}, {"coarse.kind": "flat"},
-        {"linear.relevance": "off"}, {"finetune.head_moments": "row"},
+        {"finetune.attention_dropout": 0.1}, {"finetune.shard_tokens": 40}, {"optimiser.clip": None},
+        {"finetune.lam": 0.01}, {"finetune.steps": 0}, {"levelwise.max_clusters": 4}, {"coarse.kind": "flat"},
+        {"linear.relevance": "off"}, {"optimiser.head_moments": "row"},
     ],
 )  # fmt: skip
 def test_every_switch_trains_a_sound_model(changes):
@@ -98,8 +98,8 @@ def test_empty_texts_are_refused():
 
 
 def test_lists_of_the_wrong_length_are_refused_before_training():
-    with pytest.raises(lw.ConfigError, match=r"finetune\.lr gives 3 values"):
-        fit({"finetune.lr": (1e-4, 1e-4, 1e-4)})
+    with pytest.raises(lw.ConfigError, match=r"optimiser\.lr gives 3 values"):
+        fit({"optimiser.lr": (1e-4, 1e-4, 1e-4)})
 
 
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
@@ -149,11 +149,11 @@ def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
     data, told = from_lists(TEXTS, LISTS), []
     for changes, expected in (
         ({}, 4), ({"encoder.features": "embedding"}, 0), ({"linear.relevance": "off"}, 0),
-        ({"finetune.levels": 1}, 0), ({"finetune.lr": (1e-4, 2e-4)}, 2), ({"finetune.loss": "bce"}, 4),
-        ({"finetune.bootstrap": "none"}, 2), ({"finetune.source": "teacher"}, 2), ({"finetune.head_lr": 1e-3}, 2),
+        ({"finetune.levels": 1}, 0), ({"optimiser.lr": (1e-4, 2e-4)}, 2), ({"finetune.loss": "logistic"}, 4),
+        ({"levelwise.bootstrap": "none"}, 2), ({"levelwise.source": "teacher"}, 2), ({"optimiser.head_lr": 1e-3}, 2),
     ):  # fmt: skip
         told.clear()
-        recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "finetune.lr": 1e-4, **changes})
+        recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "optimiser.lr": 1e-4, **changes})
         train(data, recipe, Run(1, work=tmp_path / "work", shared=True, tell=told.append))
         assert len(told) == expected, changes
 
@@ -183,9 +183,15 @@ def test_held_out_data_without_labels_is_refused():
 def test_settings_that_matter_are_in_the_keys_of_stages(tmp_path):
     """With the first tree kept, other embeddings are other classifiers; more parents are other candidates."""
     data = from_lists(*noisy_set(2, docs=80))
-    base = {**SMALL, "finetune.steps": 2, "finetune.refine": False, "finetune.width": 1, "finetune.source": "predicted"}
+    base = {
+        **SMALL,
+        "finetune.steps": 2,
+        "levelwise.refine": False,
+        "finetune.parents": 1,
+        "levelwise.source": "predicted",
+    }
     ends = []
-    for changes in ({}, {"finetune.lr": 1e-2}, {"finetune.width": 4}, {"encoder.scale": 3.0}):
+    for changes in ({}, {"optimiser.lr": 1e-2}, {"finetune.parents": 4}, {"encoder.scale": 3.0}):
         recipe = resolve("xr-transformer", settings={**base, **changes})
         ends.append(train(data, recipe, Run(1, work=tmp_path / "work", shared=True)))
         alone = train(data, recipe, Run(1))
@@ -205,7 +211,7 @@ def test_few_labelled_documents_are_not_all_held_back():
 
 def test_a_loss_that_is_not_finite_ends_the_run(monkeypatch):
     monkeypatch.setattr(Trainer, "_step", lambda self: (float("nan") if self.step == 2 else 0.5, 9.0))
-    with pytest.raises(lw.TrainingError, match=r"nan at step 3; .* Lower finetune\.lr"):
+    with pytest.raises(lw.TrainingError, match=r"nan at step 3; .* Lower optimiser\.lr"):
         fit()
 
 

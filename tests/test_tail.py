@@ -45,27 +45,29 @@ def found(ids: list[list[int]], scores: list[list[float]]) -> tuple[np.ndarray, 
 
 
 def test_scores_times_inverse_propensity():
-    ids, scores = rerank(found([[0, 1, 3, -1]], [[0.5, 0.25, 0.125, 0]]), Q, TailConfig(beta=1), None, margins=False)
+    ids, scores = rerank(
+        found([[0, 1, 3, -1]], [[0.5, 0.25, 0.125, 0]]), Q, TailConfig(propensity_power=1), None, margins=False
+    )
     assert ids.tolist() == [[3, 0, 1, -1]]  # 2, 0.5 and 0.5: equal scores by id
     assert scores.tolist() == [[2, 0.5, 0.5, 0]]
 
 
 def test_margins_count_as_logarithms():
-    ids, scores = rerank(found([[0, 2]], [[-0.5, -1.0]]), Q, TailConfig(beta=0.5), None, margins=True)
+    ids, scores = rerank(found([[0, 2]], [[-0.5, -1.0]]), Q, TailConfig(propensity_power=0.5), None, margins=True)
     assert ids.tolist() == [[2, 0]]
     assert scores == pytest.approx(np.array([[-1 + np.log(2), -0.5]]))
 
 
 def test_centroids_share_the_score():
     near = np.log(np.array([[0.01, 0.81]], np.float32))
-    ids, scores = rerank(found([[0, 1]], [[0.64, 0.25]]), Q, TailConfig(alpha=0.5), near, margins=False)
+    ids, scores = rerank(found([[0, 1]], [[0.64, 0.25]]), Q, TailConfig(classifier_share=0.5), near, margins=False)
     assert ids.tolist() == [[1, 0]]
     assert scores == pytest.approx(np.array([[0.45, 0.08]]))  # sqrt(.25 · .81), sqrt(.64 · .01)
 
 
 def test_what_is_beyond_the_candidates_stays_behind_them():
     many = found([[0, 1, 3, 2]], [[0.5, 0.25, 0.2, 0.1]])
-    ids, scores = rerank(many, Q, TailConfig(beta=2, candidates=2), None, margins=False)
+    ids, scores = rerank(many, Q, TailConfig(propensity_power=2, candidates=2), None, margins=False)
     assert ids.tolist() == [[1, 0, 3, 2]]
     assert scores == pytest.approx(np.array([[1, 0.5, 0.2, 0.1]]))
 
@@ -94,8 +96,8 @@ def test_nearness_by_hand():
 SETTINGS: dict[str, dict[str, Any]] = {
     "pw": {"linear.weighting": "pw"},
     "pw-cb": {"linear.weighting": "pw-cb"},
-    "rerank": {"tail.beta": 1.0},
-    "centroids": {"tail.alpha": 0.5, "tail.beta": 0.5, "tail.candidates": 4},
+    "rerank": {"tail.propensity_power": 1.0},
+    "centroids": {"tail.classifier_share": 0.5, "tail.propensity_power": 0.5, "tail.candidates": 4},
     "newton": {"linear.solver": "newton", "linear.start": "mean-separating"},
     "proximal": {"linear.solver": "proximal"},
 }

@@ -14,7 +14,8 @@ from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import identity_of, train, train_into
 from labelwood.planning import timing
-from labelwood.recipes.methods import check_depth, resolve
+from labelwood.recipes.methods import resolve
+from labelwood.recipes.recipe import check_depth
 from small import LISTS, SMALL, TEXTS, Stop, fit, stop_at_once
 from toy import noisy_set
 
@@ -78,17 +79,17 @@ def test_the_rule_for_cascades_gives_the_trees_of_table_9(preset, labels):
     assert level_sizes(labels, resolve("cascadexml").coarse) == (*given.levels, labels)
 
 
-def test_the_leaf_readout_is_the_margin_of_the_leaf():
+def test_a_score_by_the_label_is_the_margin_of_the_leaf():
     flat = lw.train(TEXTS, LISTS, settings={"tree.kind": "flat", "search.combiner": "noop"})
     deep = {"tree.leaf": 2, "tree.branch": 2, "search.beam": 100}
-    path, leaf = (lw.train(TEXTS, LISTS, settings={**deep, "search.readout": r}) for r in ("path", "leaf"))
+    path, leaf = (lw.train(TEXTS, LISTS, settings={**deep, "search.score": r}) for r in ("path", "label"))
     assert leaf.members[0].gives_margins
     assert not path.members[0].gives_margins
     assert flat.members[0].gives_margins
     scores = leaf.predict_arrays(TEXTS, k=12)[1]
     assert scores.min() < 0
-    with pytest.raises(lw.ConfigError, match=r"readout is 'leaf'"):
-        lw.train(TEXTS, LISTS, settings={"search.kind": "exact", "search.readout": "leaf"})
+    with pytest.raises(lw.ConfigError, match=r"score is 'label'"):
+        lw.train(TEXTS, LISTS, settings={"search.kind": "exact", "search.score": "label"})
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def main(folder: Path, out: Path) -> None:
     branch, codes, leaf = about["tree"]
     settings = {
         "encoder.model": about["encoder"], "encoder.max_tokens": about["tokens"], "finetune.batch": about["batch"],
-        "finetune.steps": about["steps"], "finetune.lr": about["lr"], "coarse.branch": branch,
+        "finetune.steps": about["steps"], "optimiser.lr": about["lr"], "coarse.branch": branch,
         "coarse.min_codes": codes, "coarse.leaf": leaf, **about["settings"],
     }  # fmt: skip
     progress = Silent()

@@ -28,7 +28,8 @@ from .models.model import Model
 from .models.predictor import Predictor
 from .parts.rank_average import EnsembleConfig
 from .planning.estimate import Plan
-from .recipes.methods import Recipe, methods
+from .recipes.methods import methods
+from .recipes.recipe import Recipe
 
 __version__ = "0.1.0"
 __all__ = [

@@ -42,7 +42,7 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
 
     noise, answers = noisy_set(8, docs=80, labels=50), contract_set()
     data = [*noise[0], *answers[0]], [*noise[1], *answers[1]]
-    settings = {"tree.leaf": 20, "tree.branch": 2, "shortlist.source": "predicted", "shortlist.width": 2}
+    settings = {"tree.leaf": 20, "tree.branch": 2, "shortlist.source": "predicted", "shortlist.parents": 2}
     if METHODS[method].recipe.encoder.on:  # short, and of so little work that one thread does it
         settings |= {"finetune.epochs": 1, "finetune.checks": 1, "encoder.hidden": 16}
     model = lw.train(*data, method=method, settings=settings, threads=threads)

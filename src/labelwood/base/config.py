@@ -61,6 +61,14 @@ def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
     return cast(T, value[level])
 
 
+def at_path(config: object, path: str, level: int, levels: int) -> Any:
+    """The value of the setting with this dotted name at `level` of `levels`."""
+    value = config
+    for name in path.split("."):
+        value = getattr(value, name)
+    return at(cast(Any, value), level, levels, path)
+
+
 def check_levels(config: object, levels: int, where: str = "", *, skip: Collection[str] = ()) -> None:
     """ConfigError unless every per-level setting has one value, or one for each of the tree's levels."""
     for name, hint in _hints(type(config)).items():
@@ -129,8 +137,13 @@ def with_settings(config: C, changes: Mapping[str, object]) -> C:
 
 def merge(config: C, mapping: object, where: str = "") -> C:
     """A copy with a table of settings laid over it, nested or dotted; what is not named keeps its value."""
+    return with_settings(config, dotted(config, mapping, where))
+
+
+def dotted(config: object, mapping: object, where: str = "") -> dict[str, object]:
+    """The settings of a table, nested or dotted, by their dotted names; groups are those of `config`."""
     groups = {leaf.rpartition(".")[0] for leaf in _leaves(config)}
-    return with_settings(config, dict(_dotted(mapping, where, groups)))
+    return dict(_dotted(mapping, where, groups))
 
 
 def _dotted(mapping: object, where: str, groups: set[str]) -> Iterator[tuple[str, object]]:
@@ -271,7 +284,7 @@ def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> obj
                 if not value:
                     break
                 inner = typing.get_args(option)[0]
-                if inner is str:  # --set finetune.layers=5+6,8
+                if inner is str:  # --set joint.layers=5+6,8
                     value = [str(item) if type(item) is int else item for item in value]
                 return tuple(_scalar((inner,), item, path, meta) for item in value)
     return _scalar(options, value, path, meta)

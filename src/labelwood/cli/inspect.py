@@ -11,7 +11,8 @@ from ..errors import counted
 from ..models.ensemble import Ensemble, load
 from ..models.model import Model
 from ..models.predictor import Predictor
-from ..recipes.methods import METHODS, Method, Recipe, method
+from ..recipes.methods import METHODS, Method, method
+from ..recipes.recipe import Recipe
 from ..storage import model_folder
 from . import show
 from .options import ModelFolder

@@ -19,7 +19,8 @@ from ..models.predictor import Predictor
 from ..pipeline.run_options import Run
 from ..pipeline.train import identity, identity_of, problem_of, train_into
 from ..planning.estimate import within
-from ..recipes.methods import Recipe, resolve
+from ..recipes.methods import resolve
+from ..recipes.recipe import Recipe
 from ..storage import model_folder
 from ..storage.stage_cache import Workspace, differences, has_stages, leftover, started, work_folder
 from . import show

@@ -27,8 +27,9 @@ from ..parts.propensity import centroid_tensors, centroids_from, nearness, reran
 from ..parts.search import Search, SearchConfig, search, searcher
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
-from ..recipes.methods import NEURAL, Recipe, from_plain
 from ..recipes.network_settings import EncoderConfig
+from ..recipes.recipe import NETWORK, Recipe, from_plain
+from ..recipes.renames import current_table
 from ..storage import model_folder
 from .predictor import Found, Predictor
 
@@ -155,7 +156,7 @@ class Model(Predictor):
             found = below.resume(*x.parts, start.nodes, start.scores, threads, progress)
         if not tail.reranks:
             return found
-        near = None if self.centroids is None else nearness(x, self.centroids, found[0], tail.gamma, threads)
+        near = None if self.centroids is None else nearness(x, self.centroids, found[0], tail.sharpness, threads)
         ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
 
@@ -231,7 +232,7 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(dict(parts["tree"]), len(labels))
-    check_levels(recipe, tree.depth, skip=NEURAL)
+    check_levels(recipe, tree.depth, skip=NETWORK)
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
             f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
@@ -255,8 +256,8 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         for t in range(tree.depth)
     ]
     _check_attention(levels, embedder)
-    own = None if meta["search"] is None else from_dict(SearchConfig, meta["search"], "search")
-    if ("centroids" in parts) != (recipe.tail.alpha < 1):
+    own = None if meta["search"] is None else _own_search(meta["search"])
+    if ("centroids" in parts) != (recipe.tail.classifier_share < 1):
         raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
     mu = None
     if "centroids" in parts:
@@ -268,6 +269,11 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu,
         embedder, own,
     )  # fmt: skip
+
+
+def _own_search(table: object) -> SearchConfig:
+    """A member's own search, in today's names."""
+    return from_dict(SearchConfig, current_table({"search": table})["search"], "search")
 
 
 def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list[tuple[int, int, int]]:

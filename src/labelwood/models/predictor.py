@@ -23,7 +23,7 @@ from ..base.threads import workers
 from ..data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from ..errors import ConfigError, DataError
 from ..metrics.ranking import Evaluation, MetricsConfig, evaluate
-from ..recipes.methods import Recipe
+from ..recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from .model import Model

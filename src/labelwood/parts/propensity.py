@@ -49,15 +49,22 @@ class TailConfig:
     )
     a: float | None = setting(None, "propensity constant A, instead of the usual one", low=0, high=10)
     b: float | None = setting(None, "propensity constant B, instead of the usual one", above=0, high=1000)
-    beta: float = setting(0.0, "scores are multiplied by (inverse propensity)^beta; 0 = not at all", low=0, high=10)
-    alpha: float = setting(1.0, "share of the classifiers in the score; the rest is the centroids'", above=0, high=1)
-    gamma: float = setting(30.0, "how sharply the centroids tell near from far", above=0, high=1000)
-    centroid: int = setting(64, "entries kept of a label's centroid, where alpha < 1", low=1, high=limits.MAX_INDEX)
+    propensity_power: float = setting(
+        0.0, "β: scores are multiplied by (inverse propensity)^β; a higher one puts rarer labels first; 0: not at all",
+        low=0, high=10,
+    )  # fmt: skip
+    classifier_share: float = setting(
+        1.0, "α: share of the classifiers in the score; the rest is nearness to the label's documents", above=0, high=1
+    )
+    sharpness: float = setting(30.0, "γ: how sharply nearness tells near from far", above=0, high=1000)
+    centroid: int = setting(
+        64, "entries kept of a label's centroid, where classifier_share is below 1", low=1, high=limits.MAX_INDEX
+    )
     candidates: int = setting(100, "labels of a document that are ranked again", low=1, high=limits.MAX_K)
 
     @property
     def reranks(self) -> bool:
-        return self.beta > 0 or self.alpha < 1
+        return self.propensity_power > 0 or self.classifier_share < 1
 
     def inverse(self, counts: NDArray[np.int64], rows: int) -> NDArray[np.float64]:
         """q (L,) from the documents of each label."""
@@ -117,9 +124,9 @@ def rerank(
     empty, head = ids[:, part] < 0, ids[:, part]
     with np.errstate(divide="ignore"):
         log = scores[:, part].astype(np.float64) if margins else np.log(scores[:, part].astype(np.float64))
-    log = config.alpha * log + config.beta * np.log(q)[np.maximum(head, 0)]
+    log = config.classifier_share * log + config.propensity_power * np.log(q)[np.maximum(head, 0)]
     if near is not None:
-        log += (1 - config.alpha) * near[:, part]
+        log += (1 - config.classifier_share) * near[:, part]
     fresh = (log if margins else np.exp(log)).astype(np.float32)
     order = np.lexsort((head, -fresh, empty), axis=1)
     ids[:, part] = np.take_along_axis(head, order, axis=1)

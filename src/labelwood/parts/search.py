@@ -38,27 +38,26 @@ class SearchConfig:
         "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
         choices=COMBINERS,
     )
-
-    readout: str = setting(
+    score: str = setting(
         "path",
-        "a label's score: the product down its path, or the margin of its own classifier alone (leaf); the path then "
-        "only chooses where to look",
-        choices=("path", "leaf"),
+        "a label's score: the product down its path (path), or the margin of its own classifier alone (label); the "
+        "path then only chooses where to look",
+        choices=("path", "label"),
     )
 
     def at_level(self, level: int, depth: int) -> str:
         """How the margin of a level enters the score."""
         found = at(self.combiner, level, depth, "search.combiner")
-        return "noop" if self.readout == "leaf" and level == depth - 1 else found
+        return "noop" if self.score == "label" and level == depth - 1 else found
 
     def check_kind(self) -> None:
         """ConfigError where an exact search is asked for and scores may rise on the way down."""
         combiners = self.combiner if isinstance(self.combiner, tuple) else (self.combiner,)
-        if self.kind == "exact" and ("noop" in combiners or self.readout == "leaf"):
-            why = "search.readout is 'leaf'" if self.readout == "leaf" else "search.combiner is 'noop'"
+        if self.kind == "exact" and ("noop" in combiners or self.score == "label"):
+            why = "search.score is 'label'" if self.score == "label" else "search.combiner is 'noop'"
             raise ConfigError(
                 f"search.kind = 'exact' needs scores that never rise from level to level, but {why} "
-                "(margins); set search.combiner to sigmoid or lp-hinge and search.readout to 'path', or search.kind to "
+                "(margins); set search.combiner to sigmoid or lp-hinge and search.score to 'path', or search.kind to "
                 "'beam'."
             )
 

@@ -25,7 +25,9 @@ class ShortlistConfig:
         "parents of the true labels (teacher), parents predicted by the levels above (predicted), or both (union)",
         choices=("teacher", "predicted", "union"),
     )
-    width: PerLevel[int] = setting(10, "predicted parents per document", low=1)
+    parents: PerLevel[int] = setting(
+        10, "predicted parents of a document whose children are candidates; more find harder negatives", low=1
+    )
 
 
 def all_rows(rows: int) -> Csr:

@@ -27,7 +27,7 @@ from .networks import Encoded
 
 if TYPE_CHECKING:
     from ..models.model import Model
-    from ..recipes.methods import Recipe
+    from ..recipes.recipe import Recipe
     from .run_options import Run
 
 SHARES = tuple(i / 10 for i in range(11))
@@ -58,7 +58,7 @@ class Blend:
 
     def share(self, network: Model) -> float:
         """The network's weight: the recipe's, or the best on held-back documents by a ranker that did without them."""
-        given, held = self.recipe.finetune.share, self.encoded.held
+        given, held = self.recipe.network_share, self.encoded.held
         if given is not None:
             return given
         if held is not None:  # the user's own
@@ -101,7 +101,7 @@ class Blend:
             # clusters are found as the network finds them, labels scored by their margins
             depth, shortlist = tree.depth, self.recipe.shortlist
             combiner = (*(at(network.combiner, t, depth, "combiner") for t in range(depth - 1)), "noop")
-            beam = tuple(at(network.beam, t, depth, "finetune.width") for t in range(depth))
+            beam = tuple(at(network.beam, t, depth, "finetune.parents") for t in range(depth))
             beam = (*beam[:-2], known(self.network, shortlist), *beam[-1:]) if depth > 1 else beam
             return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner, beam=beam))
         if tree is self.network.tree:
@@ -119,11 +119,11 @@ def opened(tree: Tree, wanted: PerLevel[int]) -> int:
 
 def known(network: Network, config: ShortlistConfig) -> int:
     """Clusters above the labels that classifiers beside a network learn from and open, of those it finds best: as many
-    as it opens itself, or `shortlist.width`. It finds the clusters of documents that it has learned more easily than
+    as it opens itself, or `shortlist.parents`. It finds the clusters of documents that it has learned more easily than
     those of others, so with its own few, classifiers would hardly meet what they must tell apart."""
     tree, depth = network.tree, network.tree.depth
-    own: int = at(network.search.beam, depth - 2, depth, "finetune.width")
-    wanted: int = at(config.width, depth - 1, depth, "shortlist.width")
+    own: int = at(network.search.beam, depth - 2, depth, "finetune.parents")
+    wanted: int = at(config.parents, depth - 1, depth, "shortlist.parents")
     return min(max(own, wanted), tree.size(depth - 2))
 
 
@@ -161,11 +161,11 @@ def shortlist(
     if network.whole:
         width = known(network, config)
     else:
-        width = opened(tree, at(config.width, depth - 1, depth, "shortlist.width"))
+        width = opened(tree, at(config.parents, depth - 1, depth, "shortlist.parents"))
     width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
     deep, linear = attending(above)
     if deep:
-        keeps = [at(beam, t, len(network.levels), "finetune.width") for t in range(depth - 2)]
+        keeps = [at(beam, t, len(network.levels), "finetune.parents") for t in range(depth - 2)]
         ids = Descent(encoded.embedder, deep, tree, threads).reach(raw, [*keeps, width]).nodes
     else:
         what = Search(network.search, len(network.levels), width, cols=(0, raw.shape[1]))

@@ -29,7 +29,7 @@ from ..parts.tree import Tree
 if TYPE_CHECKING:
     from ..data import Dataset, Texts
     from ..parts.tfidf import Tfidf
-    from ..recipes.methods import Recipe
+    from ..recipes.recipe import Recipe
     from ..storage.stage_cache import Workspace
     from .run_options import Run
     from .training_set import Problem
@@ -90,7 +90,7 @@ class Encoding:
     def run_stages(self) -> Encoded:
         embedder, tokens, key = self.start()
         config, network, tuned = self.recipe.finetune, None, None
-        if self.recipe.joint:
+        if self.recipe.has_network:
             kind: type[Stepwise | Cascade] = Stepwise if self.recipe.encoder.attends else Cascade
             network = self.tuning(kind, embedder, tokens, key).train()
             tuned, embedder = network.tuned, embedder.of_levels(network.readings, network.tuned.weights)

@@ -33,7 +33,7 @@ from ..parts.search import Search, search
 from ..parts.shortlist import all_rows, chosen, from_ids
 from ..parts.tfidf import Tfidf
 from ..parts.tree import Tree, TreeConfig, build, up
-from ..recipes.methods import Recipe
+from ..recipes.recipe import Recipe
 from ..storage.stage_cache import Workspace
 from .run_options import Run
 from .training_set import Problem
@@ -257,7 +257,7 @@ class Stages:
     def centroids(self, x: Features, x_key: str) -> Features | None:
         """The labels' centroids, where the recipe ranks by them."""
         tail, y = self.recipe.tail, self.problem.y
-        if tail.alpha == 1:
+        if tail.classifier_share == 1:
             return None
 
         def make() -> dict[str, NDArray[Any]]:
@@ -281,7 +281,7 @@ class Stages:
         teacher = up(binary(self.problem.y), tree, t - 1)
         if source == "teacher":
             return teacher
-        width = min(at(config.width, t, tree.depth, "shortlist.width"), tree.size(t - 1))
+        width = min(at(config.parents, t, tree.depth, "shortlist.parents"), tree.size(t - 1))
         with self.run.progress.stage(self.named(grown, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
             found = Search(self.recipe.search, tree.depth, width)
             ids, _ = search(x, above, found, threads=self.run.workers, progress=tick)

@@ -28,7 +28,7 @@ from ..parts.label_features import NEURAL_KINDS, binary
 from ..parts.linear import LinearLevel
 from ..parts.tfidf import Tfidf
 from ..parts.tree import Tree, level_sizes
-from ..recipes.methods import Recipe, check_depth
+from ..recipes.recipe import Recipe, check_depth
 from ..storage.stage_cache import Workspace
 from .run_options import Run
 from .stages import Grown, Level, Stages, shared_levels
@@ -71,7 +71,7 @@ def identity_of(model: Predictor) -> dict[str, Any]:
     config = getattr(model, "config", recipe.ensemble)
     if any(other != recipe for other in recipes) or len(recipes) != recipe.members:
         return {}
-    if config != recipe.ensemble and not recipe.joint:  # a blend's weights come out of its training
+    if config != recipe.ensemble and not recipe.has_network:  # a blend's weights come out of its training
         return {}
     return identity(recipe, model.data_key)
 
@@ -113,7 +113,7 @@ def _check_trees(recipe: Recipe) -> None:
 
 def _check_ranker(recipe: Recipe) -> None:
     """ConfigError where the recipe asks for a network that it does not have, or for several trees of one."""
-    if recipe.ranker != "tree" and not recipe.joint:
+    if recipe.ranker != "tree" and not recipe.has_network:
         raise ConfigError(
             f"ranker = {recipe.ranker!r} needs a network that predicts by itself, but {recipe.method} trains none "
             "(finetune.order = 'joint', or encoder.pooling = 'attention'); leave ranker = 'tree'."
@@ -126,8 +126,8 @@ def _check_ranker(recipe: Recipe) -> None:
         if encoder.runtime != "torch":
             raise ConfigError(f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}.")
         if encoder.attends and finetune.order == "joint":
-            raise ConfigError(f"{what} needs finetune.order = 'recursive', but it is 'joint'.")
-    if recipe.joint and recipe.finetune.levels is not None and recipe.ranker != "network":
+            raise ConfigError(f"{what} needs finetune.order = 'levelwise', but it is 'joint'.")
+    if recipe.has_network and recipe.finetune.levels is not None and recipe.ranker != "network":
         raise ConfigError(
             f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
             f"then, but is {recipe.ranker!r}."
@@ -143,14 +143,14 @@ def _check_ranker(recipe: Recipe) -> None:
             "linear.start = 'network' is for classifiers beside a network that reaches the labels by its embedding "
             "(cascadexml, lightxml; ranker = 'network'); leave linear.start = 'zero'."
         )
-    if recipe.joint and recipe.ensemble.trees > 1:
+    if recipe.has_network and recipe.ensemble.trees > 1:
         raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
 
 
 def _check_levels(recipe: Recipe, labels: int) -> None:
     """ConfigError where settings by level do not fit the label tree, as far as its depth is known before it is made: a
     fine-tuning lies between."""
-    config = recipe.tree if recipe.joint or recipe.finetune.refine else recipe.coarse
+    config = recipe.tree if recipe.has_network or recipe.levelwise.refine else recipe.coarse
     if recipe.ranker == "tree" and config.kind in {"balanced", "flat"}:
         check_depth(recipe, 1 if config.kind == "flat" else len(level_sizes(labels, config)))
 
@@ -174,7 +174,7 @@ class _Trainer(Stages):
 
     def train(self) -> Predictor:
         config, runs = self.recipe.ensemble, [self.of_run(number) for number in range(self.recipe.ensemble.runs)]
-        if self.recipe.joint:
+        if self.recipe.has_network:
             found: list[Predictor] = []
             for run in runs:
                 models, weights = run.blend()
@@ -200,7 +200,7 @@ class _Trainer(Stages):
             encoded = self.encoded(tfidf, words, words_key)
             x, x_key, embedder = encoded.x, encoded.key, encoded.embedder
             tfidf = tfidf if self.recipe.encoder.features == "both" else None
-        if self.recipe.encoder.on and not self.recipe.finetune.refine:
+        if self.recipe.encoder.on and not self.recipe.levelwise.refine:
             trees = self.trees(words, words_key, all_words, self.recipe.coarse)
         else:
             trees = self.trees(x, x_key, tfidf, self.recipe.tree)
@@ -269,7 +269,7 @@ class _Trainer(Stages):
 
         def coarse() -> tuple[Tree, str]:
             found = self.coarse_tree(tfidf, words, key)
-            if self.recipe.joint and self.recipe.ranker != "tree":  # its classifiers stand on this tree
+            if self.recipe.has_network and self.recipe.ranker != "tree":  # its classifiers stand on this tree
                 check_depth(self.recipe, found.tree.depth)
             return found.tree, found.key
 
@@ -283,7 +283,7 @@ class _Trainer(Stages):
         from .networks import embed_texts
 
         kind, config, name = self.recipe.labels.kind, self.recipe.coarse, "coarse tree"
-        if not self.recipe.joint or kind not in NEURAL_KINDS:
+        if not self.recipe.has_network or kind not in NEURAL_KINDS:
             return self.trees(words, key, tfidf, config, name=name)[0]
         own = self._by_words()
         pifa = own.recipe

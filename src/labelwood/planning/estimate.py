@@ -28,8 +28,8 @@ from ..parts.tree import level_sizes
 from ..pipeline.run_options import Run
 from ..pipeline.train import train
 from ..pipeline.training_set import Problem, prepare
-from ..recipes.methods import Recipe, check_depth
 from ..recipes.network_settings import EncoderConfig, FinetuneConfig
+from ..recipes.recipe import Recipe, check_depth
 
 if TYPE_CHECKING:
     from ..neural.training.pace import Pace
@@ -140,7 +140,7 @@ def _bare(recipe: Recipe) -> Recipe:
     """The recipe on words alone: its classifiers, on the tree that they will stand on."""
     if not recipe.encoder.on:
         return recipe
-    below = recipe.joint and recipe.ranker != "tree"
+    below = recipe.has_network and recipe.ranker != "tree"
     ensemble = dataclasses.replace(recipe.ensemble, encoders=None, labels=None)
     kind = "pifa" if recipe.labels.kind in NEURAL_KINDS else recipe.labels.kind
     return dataclasses.replace(

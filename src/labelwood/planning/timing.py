@@ -16,7 +16,7 @@ from ..data import Dataset
 from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
 from ..pipeline.training_set import prepare
-from ..recipes.methods import from_plain
+from ..recipes.recipe import from_plain
 from ..storage import model_folder
 from ..storage.stage_cache import begun
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..neural.training.pace import Pace
     from ..pipeline.run_options import Run
     from ..pipeline.training_set import Problem
-    from ..recipes.methods import Recipe
+    from ..recipes.recipe import Recipe
 
 SHARE = 0.85  # of the time is planned: the classifiers and saving have the rest
 FEWEST = 4  # steps of a level
@@ -36,7 +36,7 @@ def tuned_levels(labels: int, recipe: Recipe) -> tuple[int, ...]:
     if config.order == "joint":
         return (labels,)  # one training
     sizes = (labels,) if recipe.coarse.kind == "flat" else level_sizes(labels, recipe.coarse)
-    fitting = [size for size in sizes if 1 < size <= config.max_clusters or recipe.encoder.attends]
+    fitting = [size for size in sizes if 1 < size <= recipe.levelwise.max_clusters or recipe.encoder.attends]
     return tuple(fitting[: config.levels])
 
 
@@ -109,7 +109,7 @@ def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
     return {
         "encoder": encoder,
         "gradients": encoder,  # a head's are for the candidates of a batch alone
-        "optimiser": 2 * encoder + (2 * head if config.head_moments == "full" else 0),
+        "optimiser": 2 * encoder + (2 * head if recipe.optimiser.head_moments == "full" else 0),
         "heads": head,
         "best state": encoder + head,
         "activations": int(4 * most * pace.width * pace.layers * 24),  # what a layer keeps for its backward pass

@@ -1,8 +1,4 @@
-"""Every method side by side. A paper is a recipe — data over the same parts — not a module of its own.
-
-`Recipe` holds everything that changes the bits of a model and goes into its manifest, fully resolved. What does not
-(threads, paths, progress) is `Run`, in train.py, and never does.
-"""
+"""Every method side by side. A paper is a recipe — data over the same parts — not a module of its own."""
 
 from __future__ import annotations
 
@@ -12,58 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from .. import limits
-from ..base.config import check_levels, from_dict, merge, read_toml, section, setting, with_settings
+from ..base.config import dotted, read_toml, with_settings
 from ..errors import ConfigError, nearest
-from ..parts.label_features import LabelFeatureConfig
 from ..parts.linear import LinearConfig
-from ..parts.propensity import TailConfig
 from ..parts.rank_average import EnsembleConfig
 from ..parts.search import SearchConfig
 from ..parts.shortlist import ShortlistConfig
-from ..parts.tfidf import FeaturesConfig, TfidfConfig
 from ..parts.tree import TreeConfig
-from .network_settings import EncoderConfig, FinetuneConfig
+from .network_settings import EncoderConfig, FinetuneConfig, JointConfig, OptimiserConfig
 from .published import ATTENTION_XML, CASCADE_XML, X_TRANSFORMER, XR_TRANSFORMER
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """One method with all its settings."""
-
-    method: str
-    seed: int = setting(0, "every random choice follows from this", low=0, high=limits.MAX_SEED)
-    tfidf: TfidfConfig = section(TfidfConfig, "text to sparse features")
-    features: FeaturesConfig = section(FeaturesConfig, "the user's own features")
-    encoder: EncoderConfig = section(EncoderConfig, "a pretrained network that reads the text too")
-    finetune: FinetuneConfig = section(FinetuneConfig, "training that network, level by level")
-    coarse: TreeConfig = section(TreeConfig, "the label tree it is fine-tuned on, from tf-idf alone")
-    labels: LabelFeatureConfig = section(LabelFeatureConfig, "label features for clustering")
-    tree: TreeConfig = section(TreeConfig, "the label tree")
-    shortlist: ShortlistConfig = section(ShortlistConfig, "negatives of each level")
-    linear: LinearConfig = section(LinearConfig, "the linear classifiers")
-    search: SearchConfig = section(SearchConfig, "beam search at prediction")
-    ranker: str = setting(
-        "tree",
-        "the classifiers: on a label tree of their own (tree); beside a network that is trained with all its levels, "
-        "below its clusters (network); or that network alone (none)",
-        choices=("tree", "network", "none"),
-    )
-    tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them")
-    ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together")
-
-    @property
-    def joint(self) -> bool:
-        """Is there a network that is trained with all its levels and predicts by itself?"""
-        return self.encoder.on and self.finetune.on and (self.finetune.order == "joint" or self.encoder.attends)
-
-    @property
-    def members(self) -> int:
-        """Models that predict together."""
-        both = self.joint and self.ranker != "none" and self.finetune.levels is None  # a network and classifiers
-        return self.ensemble.members * (2 if both else 1)
-
-
-NEURAL = frozenset({"finetune", "coarse"})  # sections whose lists count the levels of the coarse tree
+from .recipe import Recipe
+from .renames import current
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +45,8 @@ METHODS: dict[str, Method] = {
             "default": {},
             "fast": {"linear.eps": 0.3, "linear.max_iter": 10, "linear.weights": "int8"},
             "ensemble": {"ensemble.trees": 3},  # the paper's results: three trees, mean of their scores
-            "tail": {"tail.alpha": 0.6, "tail.beta": 0.5},  # nearness to a label's documents counts, rare labels more
+            # Nearness to a label's documents counts, and rare labels more.
+            "tail": {"tail.classifier_share": 0.6, "tail.propensity_power": 0.5},
         },
     ),
     "parabel": Method(
@@ -149,10 +105,10 @@ METHODS: dict[str, Method] = {
             finetune=FinetuneConfig(on=True),
             coarse=TreeConfig(leaf=16, branch=16),
             shortlist=ShortlistConfig(
-                source="union", width=50
+                source="union", parents=50
             ),  # what a search opens must have been among the negatives
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),  # α = λ = 0.25, as for Wiki10
-            search=SearchConfig(readout="leaf", beam=50),
+            search=SearchConfig(score="label", beam=50),
         ),
         summary="a transformer fine-tuned coarse to fine over a label tree; then xr-linear on words and its embedding",
         paper="Fast Multi-Resolution Transformer Fine-tuning for Extreme Multi-label Text Classification "
@@ -173,23 +129,25 @@ METHODS: dict[str, Method] = {
             finetune=FinetuneConfig(
                 on=True,
                 order="joint",
-                loss="bce",
+                loss="logistic",
                 relevance="off",
                 epochs=4.0,
                 checks=4,
-                width=None,
+                parents=None,
+                head_dropout=0.2,
+            ),
+            optimiser=OptimiserConfig(
                 lr=5e-5,
                 head_lr=2e-3,
                 first_head_lr=None,
                 schedule="cosine",
                 fall=0.2,
                 weight_decay=0.05,
-                head_shrink=0.005,
+                head_weight_decay=0.005,
                 clip=None,
-                head_dropout=0.2,
             ),
             coarse=TreeConfig(branch=8, leaf=12, min_codes=1024),
-            shortlist=ShortlistConfig(source="union", width=50),
+            shortlist=ShortlistConfig(source="union", parents=50),
             ranker="network",
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
             ensemble=EnsembleConfig(average="sigmoid", candidates=50),
@@ -219,14 +177,13 @@ METHODS: dict[str, Method] = {
                 relevance="off",
                 epochs=4.0,
                 checks=4,
-                first_head_lr=None,
-                head_lr=1e-2,
             ),
+            optimiser=OptimiserConfig(head_lr=1e-2, first_head_lr=None),
             coarse=TreeConfig(leaf=100, least=64, min_codes=limits.MAX_CHILDREN),  # one level of clusters
             shortlist=ShortlistConfig(source="union"),  # TFN + MAN
             ranker="network",
             linear=LinearConfig(threshold=0.01),
-            search=SearchConfig(readout="leaf"),
+            search=SearchConfig(score="label"),
             ensemble=EnsembleConfig(average="rank"),
         ),
         summary="labels in clusters, a transformer that finds clusters, linear classifiers on words and its embedding "
@@ -247,27 +204,31 @@ METHODS: dict[str, Method] = {
             finetune=FinetuneConfig(
                 on=True,
                 order="joint",
-                loss="bce",
+                loss="logistic",
                 relevance="off",
                 epochs=4.0,
                 checks=8,
-                width=None,
+                parents=None,
+                head_dropout=0.5,
+            ),
+            optimiser=OptimiserConfig(
                 lr=1e-4,
                 head_lr=2e-3,
                 first_head_lr=None,
+                schedule="cosine",
+                weight_decay=0.01,
+                head_weight_decay=0.01,
+                clip=None,
+                average_from=0.5,
+            ),
+            joint=JointConfig(
                 layers=("last5",),
                 maps=0,
                 truth="replace",
-                schedule="cosine",
-                weight_decay=0.01,
-                head_shrink=0.01,
                 level_weights=(1.0,),  # its loss is the plain sum of both
-                clip=None,
-                head_dropout=0.5,
-                average_from=0.5,
             ),
             coarse=TreeConfig(kind="flat"),
-            shortlist=ShortlistConfig(source="union", width=50),
+            shortlist=ShortlistConfig(source="union", parents=50),
             ranker="network",
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
             ensemble=EnsembleConfig(average="sigmoid", candidates=50),
@@ -284,7 +245,7 @@ METHODS: dict[str, Method] = {
                 "coarse.kind": "balanced",
                 "coarse.least": 2,
                 "coarse.min_codes": limits.MAX_CHILDREN,
-                "finetune.maps": (0, 300),
+                "joint.maps": (0, 300),
             },
             "fast": {"encoder.max_tokens": 64, "finetune.epochs": 2, "encoder.runtime": "onnx-int8"},
         },
@@ -295,22 +256,18 @@ METHODS: dict[str, Method] = {
             encoder=EncoderConfig(model="minilm", engine="bilstm", pooling="attention"),
             finetune=FinetuneConfig(
                 on=True,
-                loss="bce",
+                loss="logistic",
                 relevance="off",
                 epochs=10.0,
                 checks=10,
-                lr=1e-3,
-                head_lr=1e-3,
-                first_head_lr=None,
-                width=160,
-                schedule="cosine",
-                average_from=0.5,
+                parents=160,
                 dropout=0.2,
                 head_dropout=0.5,
                 shard_tokens=4096,
             ),
+            optimiser=OptimiserConfig(lr=1e-3, head_lr=1e-3, first_head_lr=None, schedule="cosine", average_from=0.5),
             coarse=TreeConfig(branch=8, leaf=8, min_codes=2048, flat=8192),  # few levels, and wide ones
-            shortlist=ShortlistConfig(source="union", width=1),  # what it opens: its levels are searched once
+            shortlist=ShortlistConfig(source="union", parents=1),  # what it opens: its levels are searched once
             ranker="network",
             linear=LinearConfig(relevance="induce", cp=4.0, threshold=0.01),
             ensemble=EnsembleConfig(average="sigmoid", candidates=50),
@@ -381,8 +338,11 @@ def resolve(
         recipe = with_settings(recipe, presets[preset])
     if config is not None:
         table = read_toml(Path(config)) if isinstance(config, str | Path) else config
-        recipe = merge(recipe, table)
-    recipe = with_settings(recipe, {} if settings is None else settings)
+        recipe = with_settings(recipe, current(dotted(recipe, table)))
+    if settings is not None:
+        if not isinstance(settings, Mapping):
+            raise ConfigError(f"settings must be a table of dotted names and values, but are {str(settings)[:80]!r}.")
+        recipe = with_settings(recipe, current(settings))
     if seed is not None:
         recipe = with_settings(recipe, {"seed": seed})
     if recipe.method != name:
@@ -391,20 +351,4 @@ def resolve(
         raise ConfigError(
             f"a taxonomy is given, but tree.kind is set to {recipe.tree.kind!r}; leave out one of the two."
         )
-    return recipe
-
-
-def check_depth(recipe: Recipe, levels: int) -> None:
-    """ConfigError where settings do not fit a tree of so many levels, or one another: found before any training."""
-    check_levels(recipe, levels, skip=NEURAL)
-    recipe.search.check_kind()
-    for level in range(levels):
-        recipe.linear.check_solver(level, levels)
-        recipe.linear.costs(level, levels)
-
-
-def from_plain(table: object) -> Recipe:
-    """A recipe read back from a manifest: strict, every key known."""
-    recipe = from_dict(Recipe, table)
-    method(recipe.method)
     return recipe

@@ -19,9 +19,9 @@ def _published(
     return {
         "coarse.branch": branch, "coarse.min_codes": codes, "coarse.leaf": leaf,
         "tree.branch": wide, "tree.leaf": last,
-        "finetune.steps": each, "finetune.warmup": tuple(round(rise / n, 4) for n in each), "finetune.batch": 256,
-        "encoder.pooling": "pooler", "finetune.first_head_lr": None, "finetune.first_bias": "zero",
-        "linear.threshold": 0.001, "search.beam": beams, "shortlist.width": beams[-2],
+        "finetune.steps": each, "optimiser.warmup": tuple(round(rise / n, 4) for n in each), "finetune.batch": 256,
+        "encoder.pooling": "pooler", "optimiser.first_head_lr": None, "finetune.first_bias": "zero",
+        "linear.threshold": 0.001, "search.beam": beams, "shortlist.parents": beams[-2],
         "shortlist.source": ("teacher",) * (len(beams) - 1) + ("union",),
         **rest,
     }  # fmt: skip
@@ -31,33 +31,33 @@ def _published(
 XR_TRANSFORMER = {
     "eurlex-4k": _published(
         (16, 16, 16), (8, 16), ((600, 800, 1200), 100), (75, 75, 100, 25),
-        {"finetune.lr": 5e-5, "finetune.head_lr": 5e-5, "finetune.width": 5, "finetune.alpha": 1.0,
+        {"optimiser.lr": 5e-5, "optimiser.head_lr": 5e-5, "finetune.parents": 5, "finetune.alpha": 1.0,
          "linear.cp": (1.0, 1.0, 1.0, 2.0), "linear.cn": (2.0, 2.0, 2.0, 4.0)},
     ),
     "wiki10-31k": _published(
         (16, 128, 16), (16, 16), ((1000, 1000, 400), 100), (100,) * 4,
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "encoder.max_tokens": 256,
+        {"optimiser.lr": 1e-4, "optimiser.head_lr": 1e-4, "finetune.parents": 20, "encoder.max_tokens": 256,
          "finetune.alpha": 0.25, "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazoncat-13k": _published(
         (8, 128, 16), (8, 16), ((5000, 10000, 30000), 1000), (75, 100, 200),
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 50, "encoder.max_tokens": 256,
+        {"optimiser.lr": 1e-4, "optimiser.head_lr": 1e-4, "finetune.parents": 50, "encoder.max_tokens": 256,
          "finetune.alpha": 2.0, "finetune.dropout": 0.05, "tree.min_codes": 128, "linear.cp": 0.25, "linear.cn": 0.5,
          "linear.threshold": 1e-4},
     ),
     "wiki-500k": _published(
         (8, 64, 16), (32, 100), ((10000, 10000, 20000, 20000), 5000), (50,) * 4,
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "finetune.alpha": 0.25,
+        {"optimiser.lr": 1e-4, "optimiser.head_lr": 1e-4, "finetune.parents": 5, "finetune.alpha": 0.25,
          "linear.cp": 4.0, "linear.cn": 1.0},
     ),
     "amazon-670k": _published(
         (16, 128, 32), (32, 100), ((4000, 4000, 12000), 200), (75,) * 4,
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 5, "finetune.bootstrap": "linear",
+        {"optimiser.lr": 1e-4, "optimiser.head_lr": 1e-4, "finetune.parents": 5, "levelwise.bootstrap": "linear",
          "finetune.relevance": "off", "linear.relevance": "off", "linear.cp": 1.0, "linear.cn": 1.0},
     ),
     "amazon-3m": _published(
         (16, 128, 100), (32, 100), ((10000, 10000, 10000), 1000), (50,) * 4,
-        {"finetune.lr": 1e-4, "finetune.head_lr": 1e-4, "finetune.width": 20, "finetune.bootstrap": "linear",
+        {"optimiser.lr": 1e-4, "optimiser.head_lr": 1e-4, "finetune.parents": 20, "levelwise.bootstrap": "linear",
          "finetune.alpha": 0.125, "linear.cp": 8.0, "linear.cn": 1.0},
     ),
 }  # fmt: skip
@@ -71,10 +71,10 @@ def _cascade(
     `rise` the epochs in which rates rise."""
     clusters, kept = tree
     return {
-        "coarse.levels": clusters, "finetune.layers": layers, "finetune.width": (1, *kept), "finetune.epochs": epochs,
+        "coarse.levels": clusters, "joint.layers": layers, "finetune.parents": (1, *kept), "finetune.epochs": epochs,
         "finetune.checks": round(epochs), "encoder.max_tokens": tokens, "finetune.head_dropout": dropout,
-        "finetune.batch": 256, "finetune.lr": 1e-4, "finetune.head_lr": 1e-3, "finetune.warmup": rise / epochs,
-        "finetune.fall": 3 / epochs, "finetune.first_bias": "zero", "encoder.pooling": "cls",
+        "finetune.batch": 256, "optimiser.lr": 1e-4, "optimiser.head_lr": 1e-3, "optimiser.warmup": rise / epochs,
+        "optimiser.fall": 3 / epochs, "finetune.first_bias": "zero", "encoder.pooling": "cls",
     }  # fmt: skip
 
 
@@ -85,15 +85,15 @@ CASCADE_XML = {
     "wiki-500k": _cascade((WIDE, (128, 256, 512)), DEEP, 12, 128, (0.2, 0.25, 0.35, 0.5)),
     "amazon-670k": _cascade((WIDE, (128, 256, 400)), DEEP, 15, 128, (0.2, 0.25, 0.4, 0.5)),
     "amazon-3m": {
-        **_cascade((WIDE, (128, 256, 95)), DEEP, 15, 128, (0.2, 0.25, 0.3, 0.5)), "finetune.head_moments": "row",
+        **_cascade((WIDE, (128, 256, 95)), DEEP, 15, 128, (0.2, 0.25, 0.3, 0.5)), "optimiser.head_moments": "row",
     },
 }  # fmt: skip
 
 # The paper's Table 2: steps, those in which rates rise, and the rate. Clusters follow from its rule (leaves of 100).
 X_TRANSFORMER = {
     name: {
-        "finetune.steps": steps, "finetune.warmup": round(rise / steps, 4), "finetune.lr": rate,
-        "finetune.head_lr": rate, "finetune.batch": 256, "finetune.first_bias": "zero", "encoder.pooling": "pooler",
+        "finetune.steps": steps, "optimiser.warmup": round(rise / steps, 4), "optimiser.lr": rate,
+        "optimiser.head_lr": rate, "finetune.batch": 256, "finetune.first_bias": "zero", "encoder.pooling": "pooler",
     }
     for name, (steps, rise, rate) in {
         "eurlex-4k": (1000, 100, 5e-5), "wiki10-31k": (1400, 100, 5e-5), "amazoncat-13k": (20000, 2000, 8e-5),
@@ -107,11 +107,11 @@ def _attention(
 ) -> dict[str, Any]:
     """AttentionXML on one data set: clusters by level, parents that are opened, epochs of each level, and the epoch
     after which weights are averaged (the mean over levels: it is one share for all)."""
-    shape = {"coarse.levels": tree, "finetune.width": parents} if tree else {"coarse.kind": "flat"}
+    shape = {"coarse.levels": tree, "finetune.parents": parents} if tree else {"coarse.kind": "flat"}
     return {
-        **shape, "finetune.epochs": epochs, "finetune.average_from": round(sum(warm) / len(warm) / epochs, 4),
-        "finetune.checks": 50, "encoder.max_tokens": 500, "finetune.first_bias": "zero", "finetune.warmup": 0.0,
-        "finetune.fall": 0.0, "ranker": "none", **more,
+        **shape, "finetune.epochs": epochs, "optimiser.average_from": round(sum(warm) / len(warm) / epochs, 4),
+        "finetune.checks": 50, "encoder.max_tokens": 500, "finetune.first_bias": "zero", "optimiser.warmup": 0.0,
+        "optimiser.fall": 0.0, "ranker": "none", **more,
     }  # fmt: skip
 
 

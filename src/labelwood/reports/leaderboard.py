@@ -28,7 +28,8 @@ from ..models.ensemble import load
 from ..pipeline.run_options import Run
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
-from ..recipes.methods import Recipe, from_plain, resolve
+from ..recipes.methods import resolve
+from ..recipes.recipe import Recipe, from_plain
 from ..storage import atomic_files
 
 if TYPE_CHECKING:

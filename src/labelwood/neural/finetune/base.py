@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features
-from ...base.config import at
+from ...base.config import at, at_path, to_dict
 from ...errors import ConfigError
 from ...parts.label_features import binary
 from ...parts.linear import LinearConfig, relevance
@@ -24,7 +24,7 @@ from ..encoders.tokens import Tokens
 
 if TYPE_CHECKING:
     from ...pipeline.run_options import Run
-    from ...recipes.methods import Recipe
+    from ...recipes.recipe import Recipe
     from ...storage.stage_cache import Workspace
     from ..encoders.encoder import Encoder
     from ..training.head import Head
@@ -86,7 +86,7 @@ class Tuning:
                 f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "
                 "nothing; leave it out of coarse.levels, or choose another coarse.kind."
             )
-        fitting = [size for size in self.tree.sizes if 1 < size <= self.config.max_clusters]
+        fitting = [size for size in self.tree.sizes if 1 < size <= self.recipe.levelwise.max_clusters]
         return len(fitting[: self.config.levels])
 
     # --- what is trained --------------------------------------------------------------------------
@@ -108,9 +108,8 @@ class Tuning:
     def targets(self, t: int) -> Csr:
         """Y_t (n, K_t) with the weights of positives (eq. 5-6)."""
         counts = up(binary(self.y), self.tree, t)
-        kind = {"l1": "l1", "counts": "none", "off": "none"}[self.config.relevance]
-        mode = "off" if self.config.relevance == "off" else "induce"
-        return relevance(counts, LinearConfig(relevance=mode, relevance_norm=kind))
+        config = self.config
+        return relevance(counts, LinearConfig(relevance=config.relevance, relevance_norm=config.relevance_norm))
 
     def random_head(self, t: int, width: int, *, glorot: bool = False, opened: float = 1.0) -> Head:
         """A level's head that knows nothing but how frequent its nodes are.
@@ -123,7 +122,7 @@ class Tuning:
         from ..training.trainer import mixed
 
         generator = torch.Generator().manual_seed(mixed(self.recipe.seed, t, 2) % 2**63)
-        moments = self.config.head_moments
+        moments = self.recipe.optimiser.head_moments
         head = Head.random(self.tree.size(t), width, generator, self.run.device, glorot=glorot, moments=moments)
         if self.config.first_bias == "prior":
             head.table[:, -1] = torch.from_numpy(self.prior(t, opened)).to(head.table.device)
@@ -134,7 +133,7 @@ class Tuning:
         rows = max(1, len(self.split[0]))
         counts = np.bincount(self.trained(up(binary(self.y), self.tree, t)).indices, minlength=self.tree.size(t))
         share = np.clip(counts / rows / opened, 0.5 / rows, 0.5)
-        found = np.log(share / (1 - share)) if self.at("loss", t) == "bce" else 2 * share - 1
+        found = np.log(share / (1 - share)) if self.at("finetune.loss", t) == "logistic" else 2 * share - 1
         return found.astype(np.float32)
 
     def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
@@ -144,7 +143,7 @@ class Tuning:
         from ..training.head import Head
 
         w, b = (torch.from_numpy(np.ascontiguousarray(a)).to(self.run.device) for a in (weight, bias))
-        return Head.of(w, b, self.config.head_moments)
+        return Head.of(w, b, self.recipe.optimiser.head_moments)
 
     # --- documents --------------------------------------------------------------------------------
 
@@ -170,48 +169,45 @@ class Tuning:
     # --- settings ---------------------------------------------------------------------------------
 
     def at(self, name: str, t: int) -> Any:
-        """A setting of `finetune` at a level."""
-        return at(getattr(self.config, name), t, self.levels, f"finetune.{name}")
+        """The setting with this dotted name at a level."""
+        return at_path(self.recipe, name, t, self.levels)
 
     def width(self, t: int) -> int:
         """Predicted clusters of the level above whose children are candidates at level t."""
-        found = self.at("width", t)
+        found = self.at("finetune.parents", t)
         if found is None:
             found = max(16, self.tree.size(0) // 8) * 2 ** (t - 1)
         return min(int(found), self.tree.size(t - 1))
 
     def head_lr(self, t: int) -> float:
         """Of a level's head."""
-        first, rate = self.config.first_head_lr, self.at("head_lr", t)
+        first, rate = self.recipe.optimiser.first_head_lr, self.at("optimiser.head_lr", t)
         return rate if t or first is None else first
 
     def settings(self, t: int) -> dict[str, Any]:
         """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
-        others = {
-            "on", "order", "levels", "max_clusters", "refine", "epochs", "steps", "matcher", "width", "layers",
-            "level_weights", "truth", "readout", "share", "head_lr", "first_head_lr",
-        }  # fmt: skip
-        if t == 0:  # all clusters are its candidates, and its head is random
-            others |= {"source", "bootstrap", "bootstrap_c"}
-        names = [field.name for field in dataclasses.fields(self.config) if field.name not in others]
-        found = {name: self.at(name, t) for name in names}
-        return {**found, "steps": self.steps(t), "head_lr": self.head_lr(t)}
+        others = {"on", "order", "levels", "epochs", "steps", "parents"}
+        paths = [f"finetune.{name}" for name in to_dict(self.config) if name not in others]
+        paths += [f"optimiser.{name}" for name in to_dict(self.recipe.optimiser) if not name.endswith("head_lr")]
+        if t:  # all clusters of the first level are its candidates, and its head is random
+            paths += ["levelwise.source", "levelwise.bootstrap", "levelwise.bootstrap_c"]
+        return {**{path: self.at(path, t) for path in paths}, "steps": self.steps(t), "head_lr": self.head_lr(t)}
 
     def steps(self, t: int) -> int:
         """Of a level."""
         if self.config.steps is not None:
             return at(self.config.steps, t, self.levels, "finetune.steps")
         rows = len(self.split[0])
-        epochs: float = self.at("epochs", t)
+        epochs: float = self.at("finetune.epochs", t)
         return max(1, round(epochs * rows / min(self.config.batch, rows)))
 
     def schedule(self, t: int) -> Schedule:
         from ..training.trainer import Schedule
 
-        config = self.config
+        config, rates = self.config, self.recipe.optimiser
         return Schedule(
-            steps=self.steps(t), batch=config.batch, shard_tokens=config.shard_tokens, lr=self.at("lr", t),
-            warmup=self.at("warmup", t), weight_decay=config.weight_decay, head_decay=config.head_decay,
-            clip=config.clip, checks=self.at("checks", t), mixed=config.mixed, shape=config.schedule, fall=config.fall,
-            head_shrink=config.head_shrink, average_from=config.average_from,
+            steps=self.steps(t), batch=config.batch, shard_tokens=config.shard_tokens, lr=self.at("optimiser.lr", t),
+            warmup=self.at("optimiser.warmup", t), weight_decay=rates.weight_decay, head_decay=config.lam,
+            clip=rates.clip, checks=self.at("finetune.checks", t), mixed=rates.mixed, shape=rates.schedule,
+            fall=rates.fall, head_shrink=rates.head_weight_decay, average_from=rates.average_from,
         )  # fmt: skip

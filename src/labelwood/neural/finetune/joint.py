@@ -70,16 +70,16 @@ class Cascade(Tuning):
     @cached_property
     def readings(self) -> list[Reading]:
         """What each level reads."""
-        given, pooling = self.config.layers, self.recipe.encoder.pooling
+        given, pooling = self.recipe.joint.layers, self.recipe.encoder.pooling
         last = self.embedder.readings[0].layers[0]  # encoder.layer, or the encoder's last
         layers = placed(self.levels, last) if given is None else [_layers(text, last) for text in given]
         layers = layers * self.levels if len(layers) == 1 else layers
         if len(layers) != self.levels:
             raise ConfigError(
-                f"finetune.layers gives {len(layers)} values, but the tree {'-'.join(map(str, self.tree.sizes))} has "
+                f"joint.layers gives {len(layers)} values, but the tree {'-'.join(map(str, self.tree.sizes))} has "
                 f"{self.levels} levels; give one for each."
             )
-        widths = [self.at("maps", t) for t in range(self.levels)]
+        widths = [self.at("joint.maps", t) for t in range(self.levels)]
         return [
             Reading(found, pooling, (self.hidden if len(found) > 1 else 0) if width < 0 else width)
             for found, width in zip(layers, widths, strict=True)
@@ -93,8 +93,11 @@ class Cascade(Tuning):
 
     def train(self) -> Network:
         """The network, trained or found in the workspace."""
-        settings = {**to_dict(self.config), "steps": self.steps(0)}
-        for name in ("on", "max_clusters", "refine", "epochs", "matcher", "source", "bootstrap", "share"):
+        settings = {
+            **to_dict(self.config), **to_dict(self.recipe.optimiser), **to_dict(self.recipe.joint),
+            "steps": self.steps(0),
+        }  # fmt: skip
+        for name in ("on", "epochs"):
             settings.pop(name)
         inputs = {**self.keys, "encoder": self.recipe.encoder.network(), "finetune": settings, "seed": self.recipe.seed}
         inputs["embedded"] = not self.graph
@@ -141,9 +144,9 @@ class Cascade(Tuning):
         return [
             Task(
                 head=heads[t], reading=t, y=self.targets(t), m=None, child_ptr=self.tree.child_ptrs[t],
-                loss=self.at("loss", t), alpha=self.at("alpha", t), head_lr=self.head_lr(t),
-                dropout=self.at("head_dropout", t), weight=self.weights[t],
-                opens=Opens(self.width(t), self.config.truth) if t else None,
+                loss=self.at("finetune.loss", t), alpha=self.at("finetune.alpha", t), head_lr=self.head_lr(t),
+                dropout=self.at("finetune.head_dropout", t), weight=self.weights[t],
+                opens=Opens(self.width(t), self.recipe.joint.truth) if t else None,
             )
             for t in range(self.levels)
         ]  # fmt: skip
@@ -151,11 +154,11 @@ class Cascade(Tuning):
     @cached_property
     def weights(self) -> tuple[float, ...]:
         """α: the levels' shares of the loss, by their nominal numbers of candidates, fixed for the run."""
-        given = self.config.level_weights
+        given = self.recipe.joint.level_weights
         if given is not None:
             given = given * self.levels if len(given) == 1 else given
             if len(given) != self.levels:
-                raise ConfigError(f"finetune.level_weights gives {len(given)} weights for {self.levels} levels.")
+                raise ConfigError(f"joint.level_weights gives {len(given)} weights for {self.levels} levels.")
             return given
         return tuple(size / min(self.sizes) for size in self.sizes)
 
@@ -185,7 +188,7 @@ class Cascade(Tuning):
 
     def _readout(self, heads: list[Any], embedding: NDArray[np.float32], held: NDArray[np.int64]) -> str:
         """The readout that the recipe names, or the best one on held-back documents."""
-        asked = self.config.readout
+        asked = self.recipe.joint.score
         if asked != "auto" or not len(held):
             return "parent" if asked == "auto" else asked
         levels = self._linear(heads)
@@ -195,7 +198,7 @@ class Cascade(Tuning):
         """Mean of P@1 … P@k on held-back documents, by the best of the allowed readouts."""
         embedding = half(network.embed(self.tokens.take(held))).astype(np.float32)
         levels = self._linear([head.weights for head in heads])
-        asked = READOUTS if self.config.readout == "auto" else (self.config.readout,)
+        asked = READOUTS if self.recipe.joint.score == "auto" else (self.recipe.joint.score,)
         return max(self._precision(levels, embedding, held, readout) for readout in asked)
 
     def _precision(
@@ -246,6 +249,6 @@ def _layers(text: str, depth: int) -> tuple[int, ...]:
         return tuple(range(max(1, depth - found[0] + 1), depth + 1))
     if not found or min(found) < 0 or text.startswith("last"):
         raise ConfigError(
-            f'finetune.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
+            f'joint.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
         )
     return found

@@ -80,8 +80,8 @@ class Recursion(Tuning):
         m = self.shortlist(t, matched)
         head = self.first_head(t, network.width, above, m, costs)
         task = Task(
-            head=head, reading=0, y=costs, m=m, child_ptr=self.tree.child_ptrs[t], loss=self.at("loss", t),
-            alpha=self.at("alpha", t), head_lr=self.head_lr(t), dropout=self.at("head_dropout", t),
+            head=head, reading=0, y=costs, m=m, child_ptr=self.tree.child_ptrs[t], loss=self.at("finetune.loss", t),
+            alpha=self.at("finetune.alpha", t), head_lr=self.head_lr(t), dropout=self.at("finetune.head_dropout", t),
         )  # fmt: skip
         rows, held = self.split
         name = f"fine-tuning level {t + 1} of {self.levels}"
@@ -112,11 +112,11 @@ class Recursion(Tuning):
         if t == 0 or matched is None:
             return None
         teacher, predicted = up(binary(self.y), self.tree, t - 1), from_ids(matched.nodes, self.tree.size(t - 1))
-        return chosen(self.at("source", t), teacher, predicted)
+        return chosen(self.at("levelwise.source", t), teacher, predicted)
 
     def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
         """The head before its first step."""
-        kind = self.at("bootstrap", t)
+        kind = self.at("levelwise.bootstrap", t)
         if above is None or m is None or kind == "none":
             return self.random_head(t, width)
         if kind == "inherit":
@@ -130,7 +130,7 @@ class Recursion(Tuning):
         self, t: int, above: Tuned, m: Csr, costs: Csr, *, weighted: bool
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Eq. 11: linear classifiers on the embeddings so far, over the same candidates."""
-        c, alpha = self.config.bootstrap_c, self.at("alpha", t)
+        c, alpha = self.recipe.levelwise.bootstrap_c, self.at("finetune.alpha", t)
         config = LinearConfig(cp=c, cn=c * (alpha if weighted else 1.0), threshold=0.0, weights="float32")
         if not weighted:
             costs = Csr(costs.indptr, costs.indices, np.ones(costs.nnz, np.float32), costs.cols)
@@ -148,7 +148,7 @@ class Recursion(Tuning):
         inputs = {
             "tuned": tuned.key,
             "above": None if above is None else above.key,
-            "matcher": self.config.matcher,
+            "matcher": self.recipe.levelwise.matcher,
             "width": self.width(t + 1),
             "scale": self.recipe.encoder.scale,
         }
@@ -160,11 +160,11 @@ class Recursion(Tuning):
         level = matcher.Level(self.tree, t, above, min(self.width(t + 1), self.tree.size(t)), self.run.workers)
         x, found = self.features(tuned), []
         with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
-            if self.config.matcher != "transformer":
+            if self.recipe.levelwise.matcher != "transformer":
                 m = self.shortlist(t, above)
                 m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(self._linear_costs(t))
                 found.append(matcher.by_linear(level, x, m, costs, seed=self.recipe.seed, progress=tick))
-            if self.config.matcher != "concat":
+            if self.recipe.levelwise.matcher != "concat":
                 found.append(matcher.by_head(level, tuned.head(t), tuned.embedding))
             nodes, scores = found[0] if len(found) == 1 else matcher.averaged(found[0], found[1], level)
         return {"nodes": nodes, "scores": scores}
@@ -172,7 +172,8 @@ class Recursion(Tuning):
     def _linear_costs(self, t: int) -> Csr:
         """Costs of the linear matcher's positives: l1-normalised wherever there are costs at all."""
         costs = self.targets(t)
-        return relevance(costs, LinearConfig(relevance="induce")) if self.config.relevance == "counts" else costs
+        plain = self.config.relevance == "off" or self.config.relevance_norm == "l1"
+        return costs if plain else relevance(costs, LinearConfig(relevance="induce"))
 
     def features(self, tuned: Tuned) -> Features:
         """Φ_cat (eq. 10): words and embedding, each of length one."""

@@ -166,7 +166,7 @@ class Rows:
 
 def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:
     """(n, U) losses of single candidates."""
-    if kind == "bce":
+    if kind == "logistic":
         return F.binary_cross_entropy_with_logits(logits, true.to(logits.dtype), reduction="none")
     assert kind in LOSSES
     short = F.relu(1 - torch.where(true, logits, -logits))

@@ -18,7 +18,7 @@ from .trainer import Schedule, Task, Trainer
 
 if TYPE_CHECKING:
     from ...data import Texts
-    from ...recipes.methods import Recipe
+    from ...recipes.recipe import Recipe
 
 SAMPLE, WARM, MEASURED = 256, 1, 3  # documents; steps before and while the clock runs
 
@@ -52,7 +52,7 @@ def measure(texts: Texts, recipe: Recipe, threads: int, device: str) -> Pace:
     task = Task(head, 0, y, None, np.array([0, 256]), "squared-hinge", 1.0, 1e-3)
     schedule = Schedule(
         steps=WARM + MEASURED, batch=config.batch, shard_tokens=config.shard_tokens, lr=1e-5, warmup=0.0,
-        weight_decay=0.0, head_decay=0.0, clip=config.clip, checks=1,
+        weight_decay=0.0, head_decay=0.0, clip=recipe.optimiser.clip, checks=1,
     )  # fmt: skip
     with encoders.threads(threads, network, config.batch * float(tokens.lengths.mean())):
         trainer = Trainer(network, [task], tokens, np.arange(len(tokens)), schedule, key=(0, 0))

@@ -200,7 +200,7 @@ class Trainer:
             if not math.isfinite(loss):
                 raise TrainingError(
                     f"{hooks.stage}: the loss is {loss} at step {self.step}; the learning rates are too high for this "
-                    f"data (finetune.lr is {self.schedule.lr:g}). Lower finetune.lr and finetune.head_lr."
+                    f"data (optimiser.lr is {self.schedule.lr:g}). Lower optimiser.lr and optimiser.head_lr."
                 )
             quality = self._check() if self.schedule.is_check(self.step) else None
             self._report(loss, width, hooks.clock() - began, quality)
