@@ -13,6 +13,7 @@ import labelwood as lw
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
 from labelwood.data import from_lists
+from labelwood.neural.finetune.base import TuningData
 from labelwood.neural.finetune.joint import Cascade, placed
 from labelwood.neural.training.head import Candidates, Head, Rows
 from labelwood.neural.training.trainer import Opens, Schedule, Scored
@@ -21,6 +22,7 @@ from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import resolve
 from labelwood.recipes.network_settings import Reading
+from labelwood.storage.keyed import Keyed
 from small import LISTS, TEXTS, Stop
 from toy import noisy_set
 
@@ -58,10 +60,11 @@ def test_losses_are_weighted_by_nominal_shortlists():
     ptrs = tuple(np.arange(a + 1) * (b // a) for a, b in pairwise(sizes))
     tree = Tree(ptrs, np.arange(2**19, dtype=np.int32))
     recipe = resolve("cascadexml", settings={"finetune.parents": (1, 128, 256, 512)})
-    cascade = Cascade(recipe, Run(), *[None] * 5, tree, {})
+    data = TuningData(*[Keyed(None, "")] * 3, Keyed(tree, ""))
+    cascade = Cascade(recipe, Run(), None, None, data)
     assert cascade.weights == (1, 1, 2, 4)
     given = dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, parents=None))
-    assert [Cascade(given, Run(), *[None] * 5, tree, {}).width(t) for t in (1, 2, 3)] == [128, 256, 512]
+    assert [Cascade(given, Run(), None, None, data).width(t) for t in (1, 2, 3)] == [128, 256, 512]
 
 
 CHILDREN = np.array([0, 2, 5, 6])  # three clusters: nodes 0 1, 2 3 4, 5

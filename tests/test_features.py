@@ -22,8 +22,8 @@ import labelwood as lw
 import reference_tfidf as twin
 from cases import cases
 from labelwood.arrays.sparse import checked
+from labelwood.arrays.texts import Texts
 from labelwood.base import config as configs
-from labelwood.data.dataset import Texts
 from labelwood.parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 
 pytestmark = pytest.mark.native

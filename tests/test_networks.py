@@ -12,7 +12,8 @@ from labelwood import limits
 from labelwood.data import from_lists
 from labelwood.parts.rank_average import EnsembleConfig
 from labelwood.parts.tree import Tree, level_sizes
-from labelwood.pipeline.blend import Blend, opened
+from labelwood.pipeline import blend
+from labelwood.pipeline.blend import opened
 from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import identity_of, train
 from labelwood.recipes.methods import resolve
@@ -144,29 +145,44 @@ def test_a_ranker_on_a_tree_of_its_own_clusters_by_words(kind):
     assert len(model.members) == 2
 
 
-def test_the_share_is_chosen_on_the_users_own_documents(monkeypatch):
-    """And by classifiers that never met the documents it is chosen on: neither as positives nor as negatives."""
-    data = from_lists(TEXTS, LISTS)
-    seen = []
-    inner = Blend.share
-    monkeypatch.setattr(Blend, "share", lambda self, network: seen.append(self) or inner(self, network))
+@pytest.fixture
+def blended(monkeypatch):
+    """What blending met: the encoded documents, and the rows that classifiers were trained on."""
+    encoded, rows = [], []
+    train_beside, best_share = blend.train_beside, blend._best_share
+
+    def trained(job, given, some=None):
+        rows.append(some)
+        return train_beside(job, given, some)
+
+    def chosen(job, given, *models):
+        encoded.append(given.value)
+        return best_share(job, given, *models)
+
+    monkeypatch.setattr(blend, "train_beside", trained)
+    monkeypatch.setattr(blend, "_best_share", chosen)
+    return encoded, rows
+
+
+def test_the_share_is_chosen_on_the_users_own_documents(blended):
+    """And the classifiers, which never met them, are trained once."""
+    encoded, rows = blended
     recipe = resolve("cascadexml", settings=QUICK)
-    train(data, recipe, Run(1), valid=from_lists(TEXTS[:7], LISTS[:7]))
-    x, truth = seen[0].encoded.held
+    train(from_lists(TEXTS, LISTS), recipe, Run(1), valid=from_lists(TEXTS[:7], LISTS[:7]))
+    x, truth = encoded[0].held_out
     assert x.rows == truth.rows == 7
     assert x.sparse_cols > 0
-    rows = []
-    ranker = seen[0].ranker
-    for held in (None, seen[0].encoded.held):
-        blend = dataclasses.replace(
-            seen[0],
-            encoded=dataclasses.replace(seen[0].encoded, held=held),
-            network=dataclasses.replace(seen[0].network, held=np.array([3, 5])),
-            ranker=lambda some: rows.append(some) or ranker(some),
-        )
-        blend.members()
-    assert rows[0].tolist() == [i for i in range(len(TEXTS)) if i not in {3, 5}]
-    assert rows[1:] == [None, None, None]
+    assert rows == [None]
+
+
+def test_the_share_is_chosen_by_classifiers_that_never_met_the_documents(blended):
+    """Neither as positives nor as negatives."""
+    encoded, rows = blended
+    fit("cascadexml", {"finetune.valid": 2})
+    held = encoded[0].network.held
+    assert len(held) == 2
+    assert rows[0] is None
+    assert rows[1].tolist() == [i for i in range(len(TEXTS)) if i not in held]
 
 
 def test_the_first_network_is_that_of_the_pifa_run_with_the_same_encoder(tmp_path):

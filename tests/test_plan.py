@@ -15,13 +15,16 @@ from labelwood.base import memory_budget
 from labelwood.base.memory_budget import Guard, parse, show
 from labelwood.base.progress import Silent
 from labelwood.cli import main
+from labelwood.pipeline import levels
+from labelwood.pipeline.costs import Sizes
 from labelwood.pipeline.run_options import Run
 from labelwood.planning import estimate as plan
+from labelwood.planning.trial import extended
 from labelwood.recipes.methods import resolve
 from test_workspace import content
 from toy import contract_set, keyword_set
 
-SIZES = plan.Sizes(
+SIZES = Sizes(
     held=0, rows=1000, x=50_000, cols=2000, dense=0, y=3000, z=20_000, labels=100, levels=(10, 100),
     listed=(2500, 3000), model=40_000, shares=(0.2, 0.8), text=False, copied=False, spills=True, maps=False,
 )  # fmt: skip
@@ -115,8 +118,8 @@ def test_a_run_stopped_by_its_budget_can_be_resumed(tmp_path, monkeypatch):
 
 def test_fewer_threads_where_they_make_it_fit(monkeypatch):
     sizes = dataclasses.replace(SIZES, cols=10**7)
-    monkeypatch.setattr(plan, "_measured", lambda *_: (sizes, {}))
-    needs = [plan._planned(sizes, resolve(), threads, {}).memory for threads in (1, 2, 3)]
+    monkeypatch.setattr(plan, "_measured", lambda *_: plan.Measured(sizes))
+    needs = [plan._planned(plan.Measured(sizes), resolve(), threads).memory for threads in (1, 2, 3)]
     assert needs == sorted(set(needs))
     run = Run(threads=3, memory=needs[1])
     assert plan.within(None, resolve(), run).threads == 2
@@ -126,11 +129,12 @@ def test_fewer_threads_where_they_make_it_fit(monkeypatch):
 
 def test_a_refusal_names_the_bound_that_would_fit(monkeypatch):
     sizes = dataclasses.replace(SIZES, z=10**8)
-    monkeypatch.setattr(plan, "_measured", lambda *_: (sizes, {}))
+    monkeypatch.setattr(plan, "_measured", lambda *_: plan.Measured(sizes))
     with pytest.raises(lw.BudgetError, match=r"labels\.top = (\d+)") as caught:
         plan.within(None, resolve(), Run(threads=1, memory=10**8))
     top = int(str(caught.value).split("labels.top = ")[1].split()[0])
-    assert plan._planned(dataclasses.replace(sizes, z=100 * top), resolve(), 1, {}).memory <= 10**8
+    bounded = plan.Measured(dataclasses.replace(sizes, z=100 * top))
+    assert plan._planned(bounded, resolve(), 1).memory <= 10**8
 
 
 def test_memory_by_hand():
@@ -139,8 +143,19 @@ def test_memory_by_hand():
     cluster = 1000 * (8 * 50 + 24) + 4 * 2000
     solver = 64 * (2000 + 1000) + 5 * 2000 + 4 * 1000
     weights = 4 * 40_000 * 0.2
-    wanted = 1.1 * (matrices + cluster + solver + weights) + 8 * 2**20
-    assert plan.needs(SIZES, 1, 1)["level 1"] == int(wanted)
+    assert levels.costs(SIZES)[0].memory == matrices + cluster + solver + weights
+    parts = {part.name: part for part in plan._planned(plan.Measured(SIZES), resolve(), 1).parts}
+    assert parts["level 1"].memory == int(1.1 * (matrices + cluster + solver + weights) + 8 * 2**20)
+
+
+def test_time_is_found_by_the_name_of_the_stage_not_by_its_title():
+    """Level 1 has the work of 1,000 documents × 10 clusters, level 2 that of 2,500 × 100 / 10."""
+    measured = plan.Measured(SIZES, {"tree": 3.0, "label-features": 5.0, "level": 7.0})
+    parts = {part.name: part.cpu_seconds for part in plan._planned(measured, resolve(), 1).parts}
+    assert parts["label tree"] == 3
+    assert parts["label features"] == 5
+    assert parts["level 1"] == pytest.approx(7 * 10_000 / 35_000)
+    assert parts["level 2"] == pytest.approx(7 * 25_000 / 35_000)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +163,7 @@ def test_memory_by_hand():
     [((1, 2, 100, 200), 800, 8), ((1, 9, 100, 200), 400, 9 * 2**1.4), ((0, 0, 1, 2), 9, 0), ((1, 2, 5, 10), 10, 2)],
 )
 def test_drawing_out(values, rows, wanted):
-    assert plan.drawn_out(*values, rows) == pytest.approx(wanted)
+    assert extended(*values, rows) == pytest.approx(wanted)
 
 
 def test_the_command_line(tmp_path, capsys):

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..data.dataset import Texts
 from ..errors import ModelFileError
+from .texts import Texts
 
 
 class Names(Sequence[str]):

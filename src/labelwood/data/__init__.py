@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .dataset import Dataset, LabelTable, ReadReport, Texts, align_labels
+from ..arrays.texts import Texts
+from .dataset import Dataset, LabelTable, ReadReport, align_labels
 from .in_memory import Labels, from_lists, from_matrix
 from .label_files.label_texts import read_label_texts, read_names, with_label_texts
 from .label_files.taxonomy import Parents, read_taxonomy, with_taxonomy

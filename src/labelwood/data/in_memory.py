@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, as_csr, as_features, checked
+from ..arrays.texts import Texts
 from ..errors import DataError, counted
-from .dataset import Dataset, LabelTable, ReadReport, Texts, check_label, ordered
+from .dataset import Dataset, LabelTable, ReadReport, check_label, ordered
 from .parsing.fields import id_of, labels_of, weighted
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from .. import _core, limits
 from ..arrays.names import NO_NAMES, Names
 from ..arrays.sparse import Features
+from ..arrays.texts import Texts
 from ..base.config import at, check_levels, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
 from ..base.progress import Progress, Tick
-from ..data import Texts
 from ..errors import ModelFileError, counted
 from ..neural.attention_level import AttentionLevel, Descent, Levels, attending
 from ..neural.embedder import Embedder

@@ -53,7 +53,11 @@ class Embedder:
     def of_levels(self, readings: list[Reading], state: Tensors) -> Embedder:
         """The network after a training in which each level had a reading of its own."""
         about = {**self.about, "readings": [reading.plain() for reading in readings], "raw": True}
-        return dataclasses.replace(self, about=about, state=state)
+        return Embedder(self.config, about, state, self.tokeniser)
+
+    def with_weights(self, state: Tensors) -> Embedder:
+        """The same network with other weights, or with the graph that stands for it."""
+        return Embedder(self.config, self.about, state, self.tokeniser)
 
     def dense(self, embedding: NDArray[Any]) -> NDArray[np.float32]:
         """What classifiers read: the last reading at length `scale`; before it, all as they are if levels are to read
@@ -96,7 +100,7 @@ class Embedder:
 
         shape = onnx.Shape.of(self.about)
         graph = onnx.export(shape, self.state, int8=self.config.runtime == "onnx-int8")
-        return dataclasses.replace(self, state={"graph": np.frombuffer(graph, np.uint8)})
+        return self.with_weights({"graph": np.frombuffer(graph, np.uint8)})
 
     @cached_property
     def networks(self) -> list[Any]:

@@ -131,6 +131,10 @@ class LinearLevel:
         ready = None if first is None else first.ready
         return _core.Level(self.child_ptr, self.records, self.places, self.sparse_cols, self.dense_cols, ready, first)
 
+    def reading(self, dense_begin: int) -> LinearLevel:
+        """The same level, reading its dense columns from another place of X on."""
+        return dataclasses.replace(self, dense_begin=dense_begin)
+
     @property
     def nonzeros(self) -> int:
         return self.native.nonzeros()

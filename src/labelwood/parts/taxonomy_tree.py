@@ -20,21 +20,12 @@ from numpy.typing import NDArray
 
 from .. import limits
 from ..arrays.sparse import Csr, Features, pointers
+from ..arrays.taxonomy import Taxonomy
 from ..errors import ConfigError
 from .kmeans import Cutter, Nesting
 from .label_features import sums
 
 _BLOCK = 4096  # pairs compared at once
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Taxonomy:
-    """Nodes 0 … L-1 are the labels of the data, the others have no documents. Acyclic: `with_taxonomy` sees to it."""
-
-    nodes: int
-    inside: NDArray[np.bool_]  # (L,) labels that the taxonomy knows
-    child: NDArray[np.int32]  # (edges,) in the order of the file, each pair once
-    parent: NDArray[np.int32]
 
 
 class _Inner:

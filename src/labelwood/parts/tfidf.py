@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from .. import _core, limits
 from ..arrays.sparse import Csr, Features, unit_rows
+from ..arrays.texts import Texts
 from ..base.config import setting
 from ..base.progress import Tick
-from ..data.dataset import Texts
 from ..errors import ConfigError, DataError, ModelFileError
 
 TOKENISER_VERSION: int = _core.TOKENISER_VERSION

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from .. import _core, limits
 from ..arrays.sparse import Csr, Features, pointers
+from ..arrays.taxonomy import Taxonomy
 from ..base.config import setting
 from ..base.progress import Tick
 from ..base.threads import available
 from ..errors import ConfigError, ModelFileError
 from .kmeans import Cutter, Nesting
-from .taxonomy_tree import Taxonomy, nest
+from .taxonomy_tree import nest
 
 
 @dataclasses.dataclass(frozen=True)

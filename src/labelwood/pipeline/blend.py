@@ -9,106 +9,148 @@ level above the labels, the classifiers alone rank them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, Features
-from ..base.config import PerLevel, at
+from ..base.config import PerLevel, at, to_dict
+from ..errors import ConfigError
 from ..neural.attention_level import Descent, Levels, attending
 from ..neural.finetune.joint import Network, precision
+from ..parts.label_features import binary
+from ..parts.linear import LinearLevel
 from ..parts.rank_average import Ranking, merge
-from ..parts.search import Search, search
-from ..parts.shortlist import ShortlistConfig, chosen, from_ids
+from ..parts.search import Search, SearchConfig, search
+from ..parts.shortlist import all_rows, chosen, from_ids
 from ..parts.tree import Tree, up
+from ..recipes.runs import by_documents
+from ..storage.keyed import Keyed
+from .job import Documents, Job, made_model, taken
+from .levels import Below, settings, solve, train_levels
 from .networks import Encoded
+from .trees import grow
 
 if TYPE_CHECKING:
     from ..models.model import Model
     from ..recipes.recipe import Recipe
-    from .run_options import Run
 
 SHARES = tuple(i / 10 for i in range(11))
-Classifiers = tuple[Tree, Levels]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Blend:
-    """The members of one run, and their weights."""
+class Classifiers:
+    """A tree and its levels; the last ones, or all, are linear."""
 
-    recipe: Recipe
-    run: Run
-    y: Csr  # (n, L)
-    encoded: Encoded
-    network: Network
-    ranker: Callable[[NDArray[np.int64] | None], Classifiers]  # trained on some documents; None: on all
-    model: Callable[[Features, Tree, Levels], Model]
+    tree: Tree
+    levels: Levels
 
-    def members(self) -> tuple[list[Model], tuple[float, ...]]:
-        if self.recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
-            return [self._member(*self.ranker(None))], (1.0,)
-        network = self._member(self.network.tree, self.network.levels, own=True)
-        if self.recipe.ranker == "none":
-            return [network], (1.0,)
-        share = self.share(network)
-        ranker = self._member(*self.ranker(None))
-        return [network, ranker], (share, 1 - share)
 
-    def share(self, network: Model) -> float:
-        """The network's weight: the recipe's, or the best on held-back documents by a ranker that did without them."""
-        given, held = self.recipe.network_share, self.encoded.held
-        if given is not None:
-            return given
-        if held is not None:  # the user's own
-            (x, truth), ranker = held, self._member(*self.ranker(None))
-        else:
-            rows = self.network.held
-            if not len(rows):
-                return 0.5
-            x, truth = self.features(rows), self.y.take(rows)
-            ranker = self._member(*self.ranker(np.setdiff1d(np.arange(self.y.rows), rows)))
-        k = min(self.recipe.finetune.check_k, len(network.labels))
-        width, threads = min(self.recipe.ensemble.candidates, len(network.labels)), self.run.workers
-        found = []
-        for member in (network, ranker):
-            ids, scores = member.find_below(x, width, None, threads, lambda done, total: None)
-            found.append(Ranking(ids, scores, member.gives_margins))
+def network_models(job: Job, encoded: Keyed[Encoded]) -> tuple[list[Model], tuple[float, ...]]:
+    """The network of one run, the classifiers beside it, or both, and their weights."""
+    recipe, network = job.recipe, network_of(encoded)
+    if len(network.levels) < network.tree.depth - 1:
+        raise ConfigError(
+            f"the network is trained on {len(network.levels)} of {network.tree.depth} levels, but classifiers can "
+            "stand only one level below it; set finetune.levels higher, or coarse.levels to fewer."
+        )
+    if recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
+        return [_classifier_model(job, encoded, train_beside(job, encoded))], (1.0,)
+    alone = _network_model(job, encoded)
+    if recipe.ranker == "none":
+        return [alone], (1.0,)
+    beside = _classifier_model(job, encoded, train_beside(job, encoded))
+    share = recipe.network_share
+    if share is None:
+        share = _best_share(job, encoded, alone, beside)
+    return [alone, beside], (share, 1 - share)
 
-        def quality(share: float) -> float:
-            config = self.recipe.ensemble.of(2, (share, 1 - share))
-            return precision(merge(found, config, k, threads=threads)[0], truth)
 
-        return max(SHARES, key=lambda share: (quality(share), -share))  # of equal ones the least: words are safer
+def network_of(encoded: Keyed[Encoded]) -> Network:
+    """The network that predicts by itself."""
+    assert encoded.value.network is not None
+    return encoded.value.network
 
-    def features(self, rows: NDArray[np.int64] | None = None) -> Features:
-        """X as the members read it: words, all readings, and the last one at its length."""
-        raw, x = self.encoded.raw, self.encoded.x
-        assert raw is not None
-        rows = np.arange(len(raw)) if rows is None else rows
-        words = None if x.sparse is None else x.sparse.take(rows)
-        return Features(words, self.encoded.embedder.dense(raw[rows]))
 
-    def _member(self, tree: Tree, levels: Levels, *, own: bool = False) -> Model:
-        """A model of the network's levels, or of classifiers."""
-        x = self.features(np.zeros(1, np.int64))
-        made = self.model(x, tree, levels)
-        network = self.network.search
-        if own:
-            return dataclasses.replace(made, search=network)
-        if tree is self.network.tree and self.network.whole:
-            # clusters are found as the network finds them, labels scored by their margins
-            depth, shortlist = tree.depth, self.recipe.shortlist
-            combiner = (*(at(network.combiner, t, depth, "combiner") for t in range(depth - 1)), "noop")
-            beam = tuple(at(network.beam, t, depth, "finetune.parents") for t in range(depth))
-            beam = (*beam[:-2], known(self.network, shortlist), *beam[-1:]) if depth > 1 else beam
-            return dataclasses.replace(made, search=dataclasses.replace(network, combiner=combiner, beam=beam))
-        if tree is self.network.tree:
-            config, depth = self.recipe.search, tree.depth
-            beam = (*(at(config.beam, t, depth, "search.beam") for t in range(depth - 2)), opened(tree, config.beam), 1)
-            return dataclasses.replace(made, search=dataclasses.replace(config, beam=beam))
-        return made
+def train_beside(job: Job, encoded: Keyed[Encoded], rows: NDArray[np.int64] | None = None) -> Classifiers:
+    """The classifiers beside a network, trained on some documents; None: on all."""
+    network, raw, recipe = network_of(encoded), encoded.value.raw, job.recipe
+    documents = Keyed(encoded.value.documents, encoded.key)
+    part = documents if rows is None else taken(documents, rows)
+    if recipe.ranker == "tree":
+        tree = grow(job, documents, by_documents(recipe.labels), recipe.tree)[0]
+        levels = [level.value.reading(raw.shape[1]) for level in train_levels(job, part, tree)]
+        return Classifiers(tree.value, levels)
+    depth, x = network.tree.depth, part.value.x
+
+    def make() -> dict[str, NDArray[Any]]:
+        m, first = shortlist(job, encoded, binary(part.value.y), rows), first_weights(encoded.value, recipe)
+        return solve(job, part.value, Below(network.tree, 0, depth - 1), m, first)
+
+    inputs = {"documents": part, "network": network.tuned.key, "search": to_dict(network.search), **settings(job)}
+    stage = job.space.stage("ranker", inputs, make)
+    ptr = network.tree.child_ptrs[-1]
+    last = LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols, raw.shape[1])
+    return Classifiers(network.tree, [*network.levels[: depth - 1], last])
+
+
+def _best_share(job: Job, encoded: Keyed[Encoded], alone: Model, beside: Model) -> float:
+    """The network's weight: the best on held-out documents, with classifiers that have not learned from them."""
+    network, y = network_of(encoded), job.problem.y
+    if encoded.value.held_out is not None:  # the user's own
+        x, truth = encoded.value.held_out
+    else:
+        rows = network.held
+        if not len(rows):
+            return 0.5
+        x, truth = encoded.value.features(rows), y.take(rows)
+        others = np.setdiff1d(np.arange(y.rows), rows)
+        beside = _classifier_model(job, encoded, train_beside(job, encoded, others))
+    config, threads, labels = job.recipe.ensemble, job.run.workers, len(alone.labels)
+    k, width = min(job.recipe.finetune.check_k, labels), min(config.candidates, labels)
+    found = []
+    for member in (alone, beside):
+        ids, scores = member.find_below(x, width, None, threads, lambda done, total: None)
+        found.append(Ranking(ids, scores, member.gives_margins))
+
+    def quality(share: float) -> float:
+        return precision(merge(found, config.of(2, (share, 1 - share)), k, threads=threads)[0], truth)
+
+    return max(SHARES, key=lambda share: (quality(share), -share))  # of equal ones the least: words are safer
+
+
+def _network_model(job: Job, encoded: Keyed[Encoded]) -> Model:
+    """The model of the network's own levels."""
+    network = network_of(encoded)
+    return made_model(job, _one_row(encoded.value), network.tree, network.levels, search=network.search)
+
+
+def _classifier_model(job: Job, encoded: Keyed[Encoded], made: Classifiers) -> Model:
+    """The model of classifiers beside a network."""
+    how = _search_beside(job.recipe, network_of(encoded), made.tree)
+    return made_model(job, _one_row(encoded.value), made.tree, made.levels, search=how)
+
+
+def _one_row(encoded: Encoded) -> Documents:
+    """The first document as models beside a network read it."""
+    return Documents(encoded.features(np.zeros(1, np.int64)), encoded.documents.y, encoded.documents.reader)
+
+
+def _search_beside(recipe: Recipe, network: Network, tree: Tree) -> SearchConfig | None:
+    """How classifiers beside a network are searched; None: as the recipe says, on a tree of their own."""
+    if tree is not network.tree:
+        return None
+    depth, own = tree.depth, network.search
+    if network.whole:
+        # clusters are found as the network finds them, labels scored by their margins
+        combiner = (*(at(own.combiner, t, depth, "combiner") for t in range(depth - 1)), "noop")
+        beam = tuple(at(own.beam, t, depth, "finetune.parents") for t in range(depth))
+        beam = (*beam[:-2], known(recipe, network), *beam[-1:]) if depth > 1 else beam
+        return dataclasses.replace(own, combiner=combiner, beam=beam)
+    config = recipe.search
+    upper = (at(config.beam, t, depth, "search.beam") for t in range(depth - 2))
+    return dataclasses.replace(config, beam=(*upper, opened(tree, config.beam), 1))
 
 
 def opened(tree: Tree, wanted: PerLevel[int]) -> int:
@@ -117,21 +159,21 @@ def opened(tree: Tree, wanted: PerLevel[int]) -> int:
     return min(found, max(4, tree.size(tree.depth - 2) // 4))
 
 
-def known(network: Network, config: ShortlistConfig) -> int:
+def known(recipe: Recipe, network: Network) -> int:
     """Clusters above the labels that classifiers beside a network learn from and open, of those it finds best: as many
     as it opens itself, or `shortlist.parents`. It finds the clusters of documents that it has learned more easily than
     those of others, so with its own few, classifiers would hardly meet what they must tell apart."""
     tree, depth = network.tree, network.tree.depth
     own: int = at(network.search.beam, depth - 2, depth, "finetune.parents")
-    wanted: int = at(config.parents, depth - 1, depth, "shortlist.parents")
+    wanted: int = at(recipe.shortlist.parents, depth - 1, depth, "shortlist.parents")
     return min(max(own, wanted), tree.size(depth - 2))
 
 
 def first_weights(encoded: Encoded, recipe: Recipe) -> NDArray[np.float32] | None:
     """(L, d + 1) the head of the network's labels, for classifiers that start from it: they read its embedding at
     another length. None where they do not start from it."""
-    network, raw, width = encoded.network, encoded.raw, encoded.x.dense_cols
-    assert network is not None and raw is not None  # noqa: PT018
+    network, raw, width = encoded.network, encoded.raw, encoded.documents.x.dense_cols
+    assert network is not None
     last, depth = network.tree.depth - 1, network.tree.depth
     if at(recipe.linear.start, last, depth, "linear.start") != "network" or not width:
         return None
@@ -141,32 +183,31 @@ def first_weights(encoded: Encoded, recipe: Recipe) -> NDArray[np.float32] | Non
     return np.ascontiguousarray(found, np.float32)
 
 
-def shortlist(
-    encoded: Encoded, y: Csr, config: ShortlistConfig, threads: int, *, rows: NDArray[np.int64] | None = None
-) -> Csr | None:
+def shortlist(job: Job, encoded: Keyed[Encoded], y: Csr, rows: NDArray[np.int64] | None) -> Csr:
     """M of the classifiers below the network's clusters, for some documents (None: all) with their labels Y: the
     clusters of the truth, those that the network opens, or both.
 
     As many as classifiers open at prediction.
     """
-    network, raw = encoded.network, encoded.raw
-    assert network is not None and raw is not None  # noqa: PT018
+    network, raw, config, threads = network_of(encoded), encoded.value.raw, job.recipe.shortlist, job.run.workers
     tree, beam, depth = network.tree, network.search.beam, network.tree.depth
     raw = raw if rows is None else raw[rows]
     if depth == 1:
-        return None
+        return all_rows(y.rows)
     source, teacher = at(config.source, depth - 1, depth, "shortlist.source"), up(y, tree, depth - 2)
     if source == "teacher":
         return teacher
     if network.whole:
-        width = known(network, config)
+        width = known(job.recipe, network)
     else:
         width = opened(tree, at(config.parents, depth - 1, depth, "shortlist.parents"))
     width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
     deep, linear = attending(above)
     if deep:
         keeps = [at(beam, t, len(network.levels), "finetune.parents") for t in range(depth - 2)]
-        ids = Descent(encoded.embedder, deep, tree, threads).reach(raw, [*keeps, width]).nodes
+        embedder = encoded.value.documents.reader.embedder
+        assert embedder is not None
+        ids = Descent(embedder, deep, tree, threads).reach(raw, [*keeps, width]).nodes
     else:
         what = Search(network.search, len(network.levels), width, cols=(0, raw.shape[1]))
         ids, _ = search(Features(dense=raw.astype(np.float32)), linear, what, threads=threads)

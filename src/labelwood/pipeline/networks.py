@@ -1,18 +1,16 @@
-"""From texts to [words ; embedding], stage by stage: tokens, the coarse tree, fine-tuning, embeddings."""
+"""From texts to [words ; embedding]: tokens, fine-tuning on the coarse tree, embeddings of all documents."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, Features, stacked
 from ..base.config import to_dict
-from ..base.digests import digest_plain
 from ..data.dataset import align_labels
 from ..errors import ConfigError, DataError, needs
 from ..neural.embedder import Embedder, unit
@@ -20,190 +18,221 @@ from ..neural.encoders import pretrained
 from ..neural.encoders import word_vectors as sources
 from ..neural.encoders.onnx import check_exportable
 from ..neural.encoders.tokens import Tokeniser, Tokens
-from ..neural.finetune.base import Tuned, Tuning
+from ..neural.finetune.base import Tuned, TuningData
 from ..neural.finetune.joint import Cascade, Network
 from ..neural.finetune.label_attention import Stepwise
 from ..neural.finetune.levelwise import Recursion
-from ..parts.tree import Tree
+from ..storage.keyed import Keyed
+from .job import Documents, Job, Reader
 
 if TYPE_CHECKING:
-    from ..data import Dataset, Texts
-    from ..parts.tfidf import Tfidf
-    from ..recipes.recipe import Recipe
-    from ..storage.stage_cache import Workspace
-    from .run_options import Run
-    from .training_set import Problem
-
-
-Some = TypeVar("Some", bound=Tuning)
+    from ..arrays.texts import Texts
+    from ..parts.tree import Tree
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Encoded:
-    """What the classifiers read, and what makes it from a text."""
-
-    x: Features  # [words ; the last reading]
-    key: str
-    embedder: Embedder
-    network: Network | None = None  # levels of the encoder's own, where it was trained with all of them at once
-    raw: NDArray[Any] | None = None  # what those levels read
-    held: tuple[Features, Csr] | None = None  # the user's own held-out documents as members read them, and their labels
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Held:
-    """Held-out documents as the network meets them: it never learns from them, it is measured by them."""
+class HeldOut:
+    """The user's own held-out documents: a network never learns from them, it is measured by them."""
 
     texts: Texts
     y: Csr  # (m, L); labels that training has not seen are left out
     words: Csr | None
 
-    @staticmethod
-    def of(valid: Dataset, problem: Problem, tfidf: Tfidf | None, threads: int) -> Held:
-        assert valid.texts is not None
-        labels = len(problem.names)
-        y = align_labels(valid, {name: i for i, name in enumerate(problem.names)})
-        known = y.keep(y.indices < labels)
-        if not known.nnz:
-            raise DataError(
-                f"no label of the {len(valid)} held-out documents was seen in training, so nothing can be chosen by "
-                "them; are they of the same data?"
-            )
-        words = None if tfidf is None else tfidf.transform(valid.texts, threads=threads)
-        return Held(valid.texts, Csr(known.indptr, known.indices, known.data, labels), words)
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FineTuned:
+    """An encoder as it came out of its training, or as it was given; and the tokens that it reads."""
+
+    embedder: Embedder
+    tokens: Keyed[Tokens]
+    tuned: Tuned | None = None
+    network: Network | None = None  # the encoder's own levels, where it was trained with all of them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Encoding:
-    """The neural stages of one run."""
+class Encoded:
+    """Documents as an encoder reads them, for the classifiers and for the network's own levels."""
 
-    recipe: Recipe
-    run: Run
-    space: Workspace
-    texts: Texts
-    y: Csr
-    data_key: str
-    words: Features | None
-    coarse: Callable[[], tuple[Tree, str]]  # the tree for fine-tuning with its key, made when it is needed
-    held: Held | None = None
+    documents: Documents  # X = [words ; the last reading]
+    network: Network | None
+    raw: NDArray[Any]  # all readings, which those levels read
+    held_out: tuple[Features, Csr] | None = None  # the user's held-out documents as models read them, and their labels
 
-    def run_stages(self) -> Encoded:
-        embedder, tokens, key = self.start()
-        config, network, tuned = self.recipe.finetune, None, None
-        if self.recipe.has_network:
-            kind: type[Stepwise | Cascade] = Stepwise if self.recipe.encoder.attends else Cascade
-            network = self.tuning(kind, embedder, tokens, key).train()
-            tuned, embedder = network.tuned, embedder.of_levels(network.readings, network.tuned.weights)
-        elif config.on:
-            tuned = self.recursive(embedder, tokens, key)
-            embedder = embedder if tuned is None else dataclasses.replace(embedder, state=tuned.weights)
-        key = key if tuned is None else tuned.key
-        if tuned is not None and self.recipe.encoder.runtime == "torch" and not embedder.attends:
-            embedding = tuned.embedding
-        elif embedder.attends and self.recipe.ranker == "none":  # nobody learns from it, one row tells its columns
-            embedding = embedder.embed(tokens.first(1), self.run.workers)
-            return Encoded(Features(None, embedder.last(embedding)), key, embedder, network, embedding)
-        else:
-            embedding, embedder, key = self.embedding(embedder, tokens, key)
-        reads, rows = self.recipe.encoder.features, len(self.texts)
-        words = self.words.sparse if self.words is not None and reads != "embedding" else None
-        held = None
-        if self.held is not None and network is not None:
-            held = Features(None if words is None else self.held.words, embedder.dense(embedding[rows:])), self.held.y
-        embedding = embedding[:rows]
-        last = None if reads == "words" else embedder.last(embedding)
-        key = digest_plain(["encoded", key, to_dict(self.recipe.encoder)])
-        return Encoded(Features(words, last), key, embedder, network, embedding, held)
-
-    def start(self) -> tuple[Embedder, Tokens, str]:
-        """The pretrained encoder, and the tokens of all texts."""
-        with needs(self.recipe.method, "neural"):
-            from ..neural.encoders import encoder as encoders
-        encoders.check_device(self.run.device)
-        config, progress = self.recipe.encoder, self.run.progress
-        with progress.stage("loading the encoder"):
-            source = sources.find(config, self.texts, self.recipe.seed)
-            tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
-            network = encoders.load(source, config, self.recipe.seed)
-            embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
-        if config.runtime != "torch":
-            check_exportable(embedder.about)
-
-        def make() -> dict[str, NDArray[Any]]:
-            with progress.stage("reading tokens", len(self.texts), "docs") as tick:
-                tokens = tokeniser(self.texts, tick)
-            if self.held is not None:
-                tokens = tokens.followed_by(tokeniser(self.held.texts))
-            return {"ids": tokens.ids, "offsets": tokens.offsets}
-
-        inputs = {"data": self.data_key, "encoder": source.digest, "max_tokens": config.max_tokens}
-        stage = self.space.stage("tokens", inputs, make)
-        tokens = Tokens(stage.tensors["ids"], stage.tensors["offsets"], sum(map(len, tokeniser.frame)))
-        words = embedder.about["config"].get("vocab_size")
-        if isinstance(words, int) and int(tokens.ids.max(initial=0)) >= words:
-            raise ConfigError(
-                f"the tokenizer of {config.model} gives the token {int(tokens.ids.max())}, but its network knows only "
-                f"{words}; the two do not belong together."
-            )
-        if int(tokens.lengths.max(initial=0)) <= tokens.frame:
-            raise ConfigError(f"none of the {len(tokens)} texts holds anything that the encoder reads; are they empty?")
-        return embedder, tokens, stage.key
-
-    def recursive(self, embedder: Embedder, tokens: Tokens, key: str) -> Tuned | None:
-        """The encoder after its fine-tuning, with the embeddings of all documents; None if no level can be tuned."""
-        tuning = self.tuning(Recursion, embedder, tokens, key)
-        found = tuning.train()
-        if found is None:
-            sizes = "-".join(map(str, tuning.tree.sizes))
-            warnings.warn(f"no level of the tree {sizes} can be fine-tuned; the encoder stays as it was.", stacklevel=2)
-        return found
-
-    def tuning(self, kind: type[Some], embedder: Embedder, tokens: Tokens, key: str) -> Some:
-        """A fine-tuning on all documents; the user's own held-out ones come last."""
-        tree, tree_key = self.coarse()
-        keys = {"data": self.data_key, "tokens": key, "tree": tree_key}
-        words, y, held = self.words, self.y, self.held
-        if held is not None:
-            y = stacked([y, held.y], y.cols)
-            if words is not None and words.sparse is not None and held.words is not None:
-                words = Features(stacked([words.sparse, held.words], words.sparse.cols))
-        given = 0 if held is None else len(held.texts)
-        return kind(self.recipe, self.run, self.space, embedder, tokens, words, y, tree, keys, given)
-
-    def embedding(self, embedder: Embedder, tokens: Tokens, key: str) -> tuple[NDArray[Any], Embedder, str]:
-        """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
-        graph = self.recipe.encoder.runtime != "torch"
-
-        def make() -> dict[str, NDArray[Any]]:
-            made = embedder.exported() if graph else embedder
-            with self.run.progress.stage("embedding", len(tokens), "docs") as tick:
-                found = {"embedding": made.embed(tokens, self.run.workers, tick)}
-            return found | ({"graph": made.state["graph"]} if graph else {})
-
-        stage = self.space.stage("embedding", {"encoder": key, "config": to_dict(self.recipe.encoder)}, make)
-        if graph:
-            embedder = dataclasses.replace(embedder, state={"graph": stage.tensors["graph"]})
-        return stage.tensors["embedding"], embedder, stage.key
+    def features(self, rows: NDArray[np.int64]) -> Features:
+        """X of some documents as models beside a network read it: words, all readings, the last one at its length."""
+        words, embedder = self.documents.x.sparse, self.documents.reader.embedder
+        assert embedder is not None
+        return Features(None if words is None else words.take(rows), embedder.dense(self.raw[rows]))
 
 
-def embed_texts(
-    recipe: Recipe, run: Run, space: Workspace, texts: list[str]
-) -> tuple[NDArray[np.float32], str]:  # fmt: skip
-    """(n, d) of length 1: the mean of the pretrained encoder's last states over each text, and the key of the stage."""
+def held_out(job: Job, words: Keyed[Documents]) -> HeldOut | None:
+    """The held-out documents, where the user gave some."""
+    problem, tfidf = job.problem, words.value.reader.tfidf
+    valid = problem.valid
+    if valid is None:
+        return None
+    assert valid.texts is not None
+    labels = len(problem.names)
+    y = align_labels(valid, {name: i for i, name in enumerate(problem.names)})
+    known = y.keep(y.indices < labels)
+    if not known.nnz:
+        raise DataError(
+            f"no label of the {len(valid)} held-out documents was seen in training, so nothing can be chosen by "
+            "them; are they of the same data?"
+        )
+    there = None if tfidf is None else tfidf.transform(valid.texts, threads=job.run.workers)
+    return HeldOut(valid.texts, Csr(known.indptr, known.indices, known.data, labels), there)
+
+
+def fine_tune(
+    job: Job, words: Keyed[Documents], coarse: Keyed[Tree] | None, held: HeldOut | None = None
+) -> Keyed[FineTuned]:
+    """The encoder, fine-tuned on the coarse tree where there is one."""
+    recipe = job.recipe
+    embedder, tokens = _start(job, held)
+    if coarse is None:
+        return Keyed(FineTuned(embedder, tokens), tokens.key)
+    data = _tuning_data(job, words, tokens, coarse, held)
+    if recipe.has_network:
+        kind: type[Stepwise | Cascade] = Stepwise if recipe.encoder.attends else Cascade
+        network = kind(recipe, job.run, job.space, embedder, data).train()
+        embedder = embedder.of_levels(network.readings, network.tuned.weights)
+        return Keyed(FineTuned(embedder, tokens, network.tuned, network), network.tuned.key)
+    tuned = Recursion(recipe, job.run, job.space, embedder, data).train()
+    if tuned is None:
+        sizes = "-".join(map(str, coarse.value.sizes))
+        warnings.warn(f"no level of the tree {sizes} can be fine-tuned; the encoder stays as it was.", stacklevel=2)
+        return Keyed(FineTuned(embedder, tokens), tokens.key)
+    return Keyed(FineTuned(embedder.with_weights(tuned.weights), tokens, tuned), tuned.key)
+
+
+def encode(
+    job: Job, words: Keyed[Documents], tuned: Keyed[FineTuned], held: HeldOut | None = None
+) -> Keyed[Encoded]:  # fmt: skip
+    """Words and embedding of all documents side by side, as far as the recipe reads them."""
+    recipe, rows = job.recipe, job.problem.y.rows
+    alone = recipe.ranker == "none"
+    if alone and tuned.value.embedder.attends:  # nobody learns from embeddings, one row tells their columns
+        embedder, first = tuned.value.embedder, tuned.value.tokens.value.first(1)
+        embedding = Keyed.made_of(embedder.embed(first, job.run.workers), what="one row", tuned=tuned)
+    else:
+        embedding, embedder = embeddings(job, tuned)
+    read = words if recipe.encoder.features != "embedding" and not alone else None
+    sparse = None if read is None else read.value.x.sparse
+    network, given = tuned.value.network, None
+    if held is not None and network is not None:
+        there = None if sparse is None else held.words
+        given = Features(there, embedder.dense(embedding.value[rows:])), held.y
+    raw = embedding.value[:rows]
+    last = None if recipe.encoder.features == "words" else embedder.last(raw)
+    reader = Reader(None if sparse is None else words.value.reader.tfidf, embedder)
+    found = Encoded(Documents(Features(sparse, last), job.problem.y, reader), network, raw, given)
+    return Keyed.made_of(found, what="encoded", embedding=embedding, encoder=to_dict(recipe.encoder), words=read)
+
+
+def embeddings(job: Job, tuned: Keyed[FineTuned]) -> tuple[Keyed[NDArray[Any]], Embedder]:
+    """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
+    embedder, tokens, config = tuned.value.embedder, tuned.value.tokens, job.recipe.encoder
+    graph = config.runtime != "torch"
+    if tuned.value.tuned is not None and not graph and not embedder.attends:
+        return Keyed(tuned.value.tuned.embedding, tuned.key), embedder
+
+    def make() -> dict[str, NDArray[Any]]:
+        made = embedder.exported() if graph else embedder
+        with job.run.progress.stage("embedding", len(tokens.value), "docs") as tick:
+            found = {"embedding": made.embed(tokens.value, job.run.workers, tick)}
+        return found | ({"graph": made.state["graph"]} if graph else {})
+
+    stage = job.space.stage("embedding", {"tuned": tuned, "tokens": tokens, "config": to_dict(config)}, make)
+    if graph:
+        embedder = embedder.with_weights({"graph": stage.tensors["graph"]})
+    return Keyed(stage.tensors["embedding"], stage.key), embedder
+
+
+def by_embedding(job: Job, tuned: Keyed[FineTuned]) -> Keyed[Documents]:
+    """The documents by their embeddings alone, for clustering labels by what a first network made of them."""
+    embedding, embedder = embeddings(job, tuned)
+    x = Features(None, embedder.last(embedding.value[: job.problem.y.rows]))
+    return Keyed.made_of(Documents(x, job.problem.y, Reader()), what="embedding", embedding=embedding)
+
+
+def _start(job: Job, held: HeldOut | None) -> tuple[Embedder, Keyed[Tokens]]:
+    """The pretrained encoder, and the tokens of all texts; the user's own held-out ones come last."""
+    recipe, progress, texts = job.recipe, job.run.progress, job.data.texts
+    if texts is None or job.data.features is not None:
+        raise ConfigError(
+            f"{recipe.method} reads text (encoder.model is {recipe.encoder.model!r}), but the data holds "
+            "features; give texts, or set encoder.model = none."
+        )
     with needs(recipe.method, "neural"):
         from ..neural.encoders import encoder as encoders
-    config = dataclasses.replace(recipe.encoder, pooling="mean", layer=-1)
+    encoders.check_device(job.run.device)
+    config = recipe.encoder
+    with progress.stage("loading the encoder"):
+        source = sources.find(config, texts, recipe.seed)
+        tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
+        network = encoders.load(source, config, recipe.seed)
+        embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
+    if config.runtime != "torch":
+        check_exportable(embedder.about)
+
+    def make() -> dict[str, NDArray[Any]]:
+        with progress.stage("reading tokens", len(texts), "docs") as tick:
+            tokens = tokeniser(texts, tick)
+        if held is not None:
+            tokens = tokens.followed_by(tokeniser(held.texts))
+        return {"ids": tokens.ids, "offsets": tokens.offsets}
+
+    inputs = {"data": job.problem.data_key, "encoder": source.digest, "max_tokens": config.max_tokens}
+    stage = job.space.stage("tokens", inputs, make)
+    tokens = Tokens(stage.tensors["ids"], stage.tensors["offsets"], sum(map(len, tokeniser.frame)))
+    _check_tokens(tokens, embedder)
+    return embedder, Keyed(tokens, stage.key)
+
+
+def _check_tokens(tokens: Tokens, embedder: Embedder) -> None:
+    """ConfigError where the texts hold nothing that the encoder reads, or its tokeniser is of another encoder."""
+    words = embedder.about["config"].get("vocab_size")
+    if isinstance(words, int) and int(tokens.ids.max(initial=0)) >= words:
+        raise ConfigError(
+            f"the tokenizer of {embedder.config.model} gives the token {int(tokens.ids.max())}, but its network knows "
+            f"only {words}; the two do not belong together."
+        )
+    if int(tokens.lengths.max(initial=0)) <= tokens.frame:
+        raise ConfigError(f"none of the {len(tokens)} texts holds anything that the encoder reads; are they empty?")
+
+
+def _tuning_data(
+    job: Job, words: Keyed[Documents], tokens: Keyed[Tokens], tree: Keyed[Tree], held: HeldOut | None
+) -> TuningData:
+    """What a fine-tuning reads: all documents; the user's own held-out ones come last."""
+    x, y, count = words.value.x, job.problem.y, 0
+    if held is not None:
+        y, count = stacked([y, held.y], y.cols), len(held.texts)
+        if x.sparse is not None and held.words is not None:
+            x = Features(stacked([x.sparse, held.words], x.sparse.cols))
+    data_key = job.problem.data_key  # of the held-out documents, too
+    read = Keyed.made_of(x, what="words of all documents", words=words, data=data_key)
+    return TuningData(tokens, read, Keyed(y, data_key), tree, count)
+
+
+def embed_label_texts(job: Job) -> Keyed[Features]:
+    """(K, d) of length 1: the mean of the pretrained encoder's last states over the text, or name, of each label."""
+    recipe, names = job.recipe, job.problem.names
+    given = job.data.label_texts or [""] * len(names)
+    texts = [given[label] or names[label] for label in job.problem.seen]
+    with needs(recipe.method, "neural"):
+        from ..neural.encoders import encoder as encoders
+    config = recipe.encoder.as_pretrained()
     source = pretrained.find(config.model)
 
     def make() -> dict[str, NDArray[Any]]:
         network = encoders.load(source, config)
-        embedder = Embedder(
-            dataclasses.replace(config, runtime="torch"), encoders.describe(network), network.state(),
-            Tokeniser(source.tokeniser(), config.max_tokens),
-        )  # fmt: skip
-        with run.progress.stage("embedding label texts", len(texts), "labels") as tick:
-            return {"embedding": embedder.embed(embedder.tokens(texts), run.workers, tick)}
+        tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
+        embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
+        with job.run.progress.stage("embedding label texts", len(texts), "labels") as tick:
+            return {"embedding": embedder.embed(embedder.tokens(texts), job.run.workers, tick)}
 
-    inputs = {"texts": digest_plain(texts), "encoder": source.digest, "config": to_dict(config)}
-    stage = space.stage("label-texts", inputs, make)
-    return unit(stage.tensors["embedding"]), stage.key
+    inputs = {"texts": list(texts), "encoder": source.digest, "config": to_dict(config)}
+    stage = job.space.stage("label-texts", inputs, make)
+    return Keyed(Features(None, unit(stage.tensors["embedding"])), stage.key)

@@ -1,41 +1,45 @@
-"""Training, from a data set and a recipe to a model: which stages, in which order, and what they end in.
+"""Training, from a data set and a recipe to a model: every run of every method, written straight down.
 
-stages.py has the linear ones, neural/stages.py those of an encoder.
+    words      X of the words                                words.py
+    coarse     the label tree that an encoder is tuned on    trees.py
+    tuned      the encoder after its fine-tuning             networks.py, neural/finetune
+    encoded    [words ; embedding]                           networks.py
+    tree       the classifiers' own tree                     trees.py
+    levels     shortlist, costs, solver, level by level      levels.py
+    blend      a network's share beside its classifiers      blend.py
+
+Each stage takes and gives `Keyed` values and is made once, whoever asks for it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from .. import _core
-from ..arrays.sparse import Csr, Features
+from ..arrays.names import Names
+from ..arrays.sparse import Csr
 from ..base.config import to_dict
-from ..base.digests import digest_arrays, digest_plain
 from ..data import Dataset
 from ..errors import ConfigError, DataError
 from ..models.ensemble import Ensemble
 from ..models.model import Model
 from ..models.predictor import Predictor
-from ..neural.attention_level import Levels
-from ..parts.label_features import NEURAL_KINDS, binary
-from ..parts.linear import LinearLevel
-from ..parts.tfidf import Tfidf
+from ..parts.rank_average import EnsembleConfig
 from ..parts.tree import Tree, level_sizes
 from ..recipes.recipe import Recipe, check_depth
+from ..recipes.runs import by_documents, first_network, of_run
+from ..storage.keyed import Keyed
 from ..storage.stage_cache import Workspace
+from .blend import network_models
+from .job import Documents, Job, made_model
+from .levels import TrainedLevel, label_centroids, shared_levels, train_levels
+from .networks import HeldOut, by_embedding, embed_label_texts, encode, fine_tune, held_out
 from .run_options import Run
-from .stages import Grown, Level, Stages, shared_levels
 from .training_set import Problem, prepare
-
-if TYPE_CHECKING:
-    from .networks import Encoded
+from .trees import grow, grow_on
+from .words import read_words
 
 
 def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
@@ -44,7 +48,7 @@ def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None)
     `valid` are held-out documents that choose between states of a network; a recipe without one does not look at them.
     """
     with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
-        return _train(data, recipe, run, space, valid)
+        return train_in(space, data, recipe, run, valid)
 
 
 def train_into(
@@ -52,7 +56,7 @@ def train_into(
 ) -> Predictor:
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
     with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
-        model = _train(data, recipe, run, space, valid)
+        model = train_in(space, data, recipe, run, valid)
         with run.progress.stage("saving"):
             model.save(folder)
         if not keep_work:
@@ -81,7 +85,8 @@ def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
     return prepare(data, valid if recipe.encoder.on and recipe.finetune.on else None)
 
 
-def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dataset | None) -> Predictor:
+def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
+    """Train in a workspace of the caller's."""
     recipe.ensemble.shares()  # refuses weights that do not fit before any work
     recipe.search.check_kind()
     if recipe.ensemble.encoders is not None and not recipe.encoder.on:
@@ -93,8 +98,9 @@ def _train(data: Dataset, recipe: Recipe, run: Run, space: Workspace, valid: Dat
     if recipe.encoder.on:
         _check_levels(recipe, len(problem.seen))
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
+    names = Names.of(problem.names), Names.of(data.label_texts)
     try:
-        return _Trainer(data, problem, recipe, run, space).train()
+        return _all_runs(Job(data, problem, recipe, recipe, run, space, names))
     except (ConfigError, DataError):
         space.abandon()  # what was asked for cannot be trained: there is nothing to resume
         raise
@@ -168,149 +174,72 @@ def _check_relevance(y: Csr, recipe: Recipe) -> None:
         warnings.warn("linear.relevance is 'given', but every relevance is 1; did you mean 'induce'?", stacklevel=4)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Trainer(Stages):
-    """One run, or several with a seed or an encoder of their own each."""
+def _all_runs(job: Job) -> Predictor:
+    """The model of one run, or the ensemble of several."""
+    config = job.recipe.ensemble
+    words = read_words(job)
+    held = held_out(job, words)
+    runs = [job.of(of_run(job.recipe, number)) for number in range(config.runs)]
+    if not job.recipe.has_network:
+        return _together([model for one in runs for model in _train_run(one, words, held)], config)
+    found: list[Predictor] = []
+    for one in runs:
+        models, weights = _train_network(one, words, held)
+        found.append(_together(models, config.of(len(models), weights)))
+    return _together(found, config)
 
-    def train(self) -> Predictor:
-        config, runs = self.recipe.ensemble, [self.of_run(number) for number in range(self.recipe.ensemble.runs)]
-        if self.recipe.has_network:
-            found: list[Predictor] = []
-            for run in runs:
-                models, weights = run.blend()
-                found.append(models[0] if len(models) == 1 else Ensemble(models, config.of(len(models), weights)))
-            return found[0] if len(found) == 1 else Ensemble(found, config)
-        members = [model for run in runs for model in run.members()]
-        return members[0] if len(members) == 1 else Ensemble(members, config)
 
-    def of_run(self, number: int) -> _Trainer:
-        """The same, with the seed and the encoder of one run."""
-        recipe, encoders, kinds = self.recipe, self.recipe.ensemble.encoders, self.recipe.ensemble.labels
-        encoder = recipe.encoder if encoders is None else dataclasses.replace(recipe.encoder, model=encoders[number])
-        labels = recipe.labels if kinds is None else dataclasses.replace(recipe.labels, kind=kinds[number])
-        seed = recipe.ensemble.seed(recipe.seed, number)
-        own = dataclasses.replace(recipe, seed=seed, encoder=encoder, labels=labels)
-        return dataclasses.replace(self, recipe=own, whole=recipe)
+def _together(models: list[Any], config: EnsembleConfig) -> Predictor:
+    """One model, or several as an ensemble."""
+    return models[0] if len(models) == 1 else Ensemble(models, config)
 
-    def members(self) -> list[Model]:
-        """The models of one run: one for each tree."""
-        tfidf, words, words_key = self.features()
-        x, x_key, embedder, all_words = words, words_key, None, tfidf
-        if self.recipe.encoder.on:
-            encoded = self.encoded(tfidf, words, words_key)
-            x, x_key, embedder = encoded.x, encoded.key, encoded.embedder
-            tfidf = tfidf if self.recipe.encoder.features == "both" else None
-        if self.recipe.encoder.on and not self.recipe.levelwise.refine:
-            trees = self.trees(words, words_key, all_words, self.recipe.coarse)
-        else:
-            trees = self.trees(x, x_key, tfidf, self.recipe.tree)
-        _core.give_back_memory()  # label features are gone
-        for grown in trees:
-            check_depth(self.recipe, grown.tree.depth)
-        mu = self.centroids(x, x_key)
-        members: list[Model] = []
-        first: list[Level] = []
-        for grown in trees:
-            levels = self.levels(x, x_key, grown, shared_levels(grown.tree, trees[0].tree, first))
-            first = first or levels
-            members.append(self.model((tfidf, embedder), x, grown.tree, [level.level for level in levels], mu))
-        return members
 
-    def blend(self) -> tuple[list[Model], tuple[float, ...]]:
-        """The network of one run and the classifiers beside it, with their weights."""
-        from .blend import Blend, first_weights, shortlist
+def _train_run(job: Job, words: Keyed[Documents], held: HeldOut | None) -> list[Model]:
+    """The models of one run of linear classifiers, one for each tree; an encoder may read the documents, too."""
+    recipe, count = job.recipe, job.recipe.ensemble.trees
+    documents, coarse = words, None
+    if recipe.encoder.on:
+        coarse = grow(job, words, recipe.labels, recipe.coarse, name="coarse tree")[0] if recipe.finetune.on else None
+        encoded = encode(job, words, fine_tune(job, words, coarse, held))
+        documents = Keyed(encoded.value.documents, encoded.key)
+    if recipe.encoder.on and not recipe.levelwise.refine:
+        trees = grow(job, words, recipe.labels, recipe.coarse, count=count)
+    else:
+        trees = grow(job, documents, recipe.labels, recipe.tree, count=count)
+    _core.give_back_memory()  # label features are gone
+    for tree in trees:
+        check_depth(recipe, tree.value.depth)
+    mu = label_centroids(job, documents)
+    models: list[Model] = []
+    first: list[TrainedLevel] = []
+    for number, tree in enumerate(trees):
+        shared = shared_levels(tree.value, trees[0].value, first)
+        levels = train_levels(job, documents, tree, number, shared)
+        first = first or levels
+        found = [level.value for level in levels]
+        models.append(made_model(job, documents.value, tree.value, found, centroids=mu))
+    return models
 
-        tfidf, words, key = self.features()
-        encoded = self.encoded(tfidf, words, key)
-        network, raw = encoded.network, encoded.raw
-        assert network is not None and raw is not None  # noqa: PT018
-        above = network.levels[: network.tree.depth - 1]
-        if len(above) < network.tree.depth - 1:
-            raise ConfigError(
-                f"the network is trained on {len(network.levels)} of {network.tree.depth} levels, but classifiers can "
-                "stand only one level below it; set finetune.levels higher, or coarse.levels to fewer."
-            )
-        reads = tfidf if encoded.x.sparse is not None and self.recipe.ranker != "none" else None
 
-        def ranker(rows: NDArray[np.int64] | None = None) -> tuple[Tree, Levels]:
-            x, y, key = encoded.x, self.problem.y, encoded.key
-            if rows is not None:
-                x, y, key = x.take(rows), y.take(rows), digest_plain([key, digest_arrays(rows)])
-            of = dataclasses.replace(self, problem=dataclasses.replace(self.problem, y=y))
-            if self.recipe.ranker == "tree":
-                grown = self._by_words().trees(encoded.x, encoded.key, tfidf, self.recipe.tree)[0]
-                found = [level.level for level in of.levels(x, key, grown, [])]
-            else:
-                grown = Grown(0, "tree", network.tree, network.tuned.key)
-                m = shortlist(encoded, binary(y), self.recipe.shortlist, self.run.workers, rows=rows)
-                make = partial(of.level, x, grown, above, m, first_weights(encoded, self.recipe))
-                stage = self.space.stage("ranker", {"features": key, **self.classifiers()}, make)
-                ptr = network.tree.child_ptrs[-1]
-                found = [LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols)]
-            found = [dataclasses.replace(level, dense_begin=raw.shape[1]) for level in found]
-            return grown.tree, found if self.recipe.ranker == "tree" else [*above, *found]
+def _train_network(
+    job: Job, words: Keyed[Documents], held: HeldOut | None
+) -> tuple[list[Model], tuple[float, ...]]:  # fmt: skip
+    """The models of one run whose network predicts by itself, and their weights."""
+    coarse = _network_tree(job, words, held)
+    if job.recipe.ranker != "tree":  # its classifiers stand on this tree
+        check_depth(job.recipe, coarse.value.depth)
+    tuned = fine_tune(job, words, coarse, held)
+    return network_models(job, encode(job, words, tuned, held))
 
-        def model(x: Features, tree: Tree, levels: Levels) -> Model:
-            return self.model((reads, encoded.embedder), x, tree, levels, None)
 
-        if self.recipe.ranker == "none":
-            encoded = dataclasses.replace(encoded, x=Features(None, encoded.x.dense))
-        return Blend(self.recipe, self.run, self.problem.y, encoded, network, ranker, model).members()
-
-    def encoded(self, tfidf: Tfidf | None, words: Features, key: str) -> Encoded:
-        """X with the embedding of the text beside its words, by an encoder that may be fine-tuned first."""
-        from .networks import Encoding, Held
-
-        if self.data.texts is None or self.data.features is not None:
-            raise ConfigError(
-                f"{self.recipe.method} reads text (encoder.model is {self.recipe.encoder.model!r}), but the data holds "
-                "features; give texts, or set encoder.model = none."
-            )
-
-        def coarse() -> tuple[Tree, str]:
-            found = self.coarse_tree(tfidf, words, key)
-            if self.recipe.has_network and self.recipe.ranker != "tree":  # its classifiers stand on this tree
-                check_depth(self.recipe, found.tree.depth)
-            return found.tree, found.key
-
-        valid = self.problem.valid
-        held = None if valid is None else Held.of(valid, self.problem, tfidf, self.run.workers)
-        texts, y, key = self.data.texts, self.problem.y, self.problem.data_key
-        return Encoding(self.recipe, self.run, self.space, texts, y, key, words, coarse, held).run_stages()
-
-    def coarse_tree(self, tfidf: Tfidf | None, words: Features, key: str) -> Grown:
-        """The tree of a network: of words, of what a first network made of them, or of the labels' own texts."""
-        from .networks import embed_texts
-
-        kind, config, name = self.recipe.labels.kind, self.recipe.coarse, "coarse tree"
-        if not self.recipe.has_network or kind not in NEURAL_KINDS:
-            return self.trees(words, key, tfidf, config, name=name)[0]
-        own = self._by_words()
-        pifa = own.recipe
-        if kind == "pifa-neural":  # by the run that has `pifa` and this encoder, whichever run this is
-            first = dataclasses.replace(
-                self, recipe=dataclasses.replace(pifa, seed=self._first_seed(self.whole or pifa))
-            )
-            found = first.encoded(tfidf, words, key)
-            return own.trees(Features(None, found.x.dense), found.key, None, config, name=name)[0]
-        texts = [self.data.label_texts[i] if self.data.label_texts else "" for i in self.problem.seen]
-        given = [text or self.problem.names[i] for i, text in zip(self.problem.seen, texts, strict=True)]
-        dense, z_key = embed_texts(self.recipe, self.run, self.space, given)
-        return own.tree(lambda: Features(None, dense), z_key, config, 0, name)
-
-    def _by_words(self) -> _Trainer:
-        """The same, with labels clustered by their documents where the recipe leaves that to a network."""
-        labels = self.recipe.labels
-        kind = "pifa" if labels.kind in NEURAL_KINDS else labels.kind
-        return dataclasses.replace(
-            self, recipe=dataclasses.replace(self.recipe, labels=dataclasses.replace(labels, kind=kind))
-        )
-
-    def _first_seed(self, whole: Recipe) -> int:
-        """Of the first run of an ensemble whose labels are clustered by `pifa` and that has this run's encoder."""
-        config, own = whole.ensemble, self.recipe.encoder.model
-        kinds = config.labels or (whole.labels.kind,) * config.runs
-        models = config.encoders or (whole.encoder.model,) * config.runs
-        fitting = (i for i in range(config.runs) if kinds[i] == "pifa" and models[i] == own)
-        alike = next((i for i in range(config.runs) if models[i] == own), 0)
-        return config.seed(whole.seed, next(fitting, alike))
+def _network_tree(job: Job, words: Keyed[Documents], held: HeldOut | None) -> Keyed[Tree]:
+    """The tree of a network: of words, of what a first network made of them, or of the labels' own texts."""
+    recipe, name = job.recipe, "coarse tree"
+    if recipe.labels.kind == "text-neural":
+        return grow_on(job, embed_label_texts(job), recipe.coarse, name)
+    documents, labels = words, by_documents(recipe.labels)
+    if recipe.labels.kind == "pifa-neural":
+        first = job.of(first_network(job.whole, recipe))
+        tree = grow(first, words, labels, recipe.coarse, name=name)[0]
+        documents = by_embedding(first, fine_tune(first, words, tree, held))
+    return grow(job, documents, labels, recipe.coarse, name=name)[0]

@@ -15,6 +15,7 @@ from ..base.config import at, with_settings
 from ..data import Dataset
 from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
+from ..pipeline.costs import Cost
 from ..pipeline.training_set import prepare
 from ..recipes.recipe import from_plain
 from ..storage import model_folder
@@ -22,6 +23,7 @@ from ..storage.stage_cache import begun
 
 if TYPE_CHECKING:
     from ..neural.training.pace import Pace
+    from ..pipeline.costs import Sizes
     from ..pipeline.run_options import Run
     from ..pipeline.training_set import Problem
     from ..recipes.recipe import Recipe
@@ -114,6 +116,23 @@ def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
         "best state": encoder + head,
         "activations": int(4 * most * pace.width * pace.layers * 24),  # what a layer keeps for its backward pass
     }
+
+
+def costs(s: Sizes, pace: Pace, tuned: tuple[int, ...], recipe: Recipe) -> list[Cost]:
+    """The stages of an encoder, at the pace that was measured with all threads; those of several runs together."""
+    config, levels, busy = recipe.finetune, len(tuned), s.threads * recipe.ensemble.runs
+    spent, held = busy * pace.embed * s.rows, 4 * pace.parameters + 6 * s.rows * pace.width
+    if not levels:
+        return [Cost("embedding", "embedding", held, seconds=spent)]
+    found = []
+    for t, nodes in enumerate(tuned):
+        steps: float = at(config.epochs, t, levels, "finetune.epochs") * s.rows / config.batch
+        if config.steps is not None:
+            steps = at(config.steps, t, levels, "finetune.steps")
+        training = held + sum(memory(pace, nodes, recipe).values())
+        found.append(Cost("tune", f"fine-tuning level {t + 1}", training, seconds=busy * pace.step * steps))
+        found.append(Cost("embedding", f"embedding after level {t + 1}", held, seconds=spent))
+    return found
 
 
 def seconds(text: str) -> float:

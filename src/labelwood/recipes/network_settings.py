@@ -95,6 +95,10 @@ class EncoderConfig:
         """Does every label look for its own tokens, so that a text has no one vector?"""
         return self.on and self.pooling == "attention"
 
+    def as_pretrained(self) -> EncoderConfig:
+        """The encoder as it is before any training, read by the mean of its last states."""
+        return dataclasses.replace(self, pooling="mean", layer=-1, runtime="torch")
+
     def network(self) -> dict[str, object]:
         """What a fine-tuning depends on: the rest says how its result is used."""
         names = ("model", "max_tokens", "pooling", "layer", "engine", "vectors", "hidden")

@@ -18,7 +18,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,6 +31,7 @@ from ..base import canonical_json
 from ..base.digests import digest_arrays, digest_plain
 from ..errors import ConfigError, ModelFileError, StorageError
 from . import atomic_files, model_folder, safetensors_file
+from .keyed import plain
 
 __all__ = [
     "Stage",
@@ -45,7 +46,7 @@ __all__ = [
     "work_folder",
 ]
 
-STAGE_SCHEMA = 2  # to be raised when stages of the same release line change their bits or their layout
+STAGE_SCHEMA = 3  # to be raised when stages of the same release line change their bits or their layout
 RUN, LOCK = "run.json", "lock"
 ASIDE_BYTES = 256 * 2**20  # a copy of so much is put on disk
 ALIGN = 64  # bytes: where arrays begin there
@@ -102,16 +103,23 @@ class Stage:
 
 
 class Workspace:
-    """Runs stages, keeping each one on disk; with folder None everything stays in memory."""
+    """Makes each stage once and keeps it: on disk, or in memory where there is no folder.
+
+    `spent` has the seconds of each stage that was made here, by its name; a stretch inside one that is `measured` by
+    itself counts there alone.
+    """
 
     def __init__(
-        self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None
-    ) -> None:
+        self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         """`shared`: several runs, one after another, find each other's stages here; none clears or removes them.
 
         `reused` is given the seconds that a stage had taken which is found done, or is continued.
         """
-        self.shared, self.reused = shared, reused
+        self.shared, self.reused, self.clock = shared, reused, clock
+        self.spent: dict[str, float] = {}
+        self._in_memory: dict[str, Stage] = {}
         self.folder = None if folder is None else atomic_files.as_path(folder)
         self._held = ExitStack()
         self._begun = False
@@ -138,20 +146,31 @@ class Workspace:
             raise
         self._begun = True
 
-    def stage(self, name: str, inputs: Mapping[str, Any], make: Make, keeper: Keeper | None = None) -> Stage:
-        """The stage's result: read back if an earlier run left it here, else made now and kept."""
+    def stage(
+        self, name: str, inputs: Mapping[str, Any], make: Make, *, number: int | None = None,
+        keeper: Keeper | None = None,
+    ) -> Stage:  # fmt: skip
+        """The stage's result: read back if it was made before, else made now and kept.
+
+        `inputs` are plain data and `Keyed` values, which stand for their keys; `number` tells stages of one kind apart.
+        """
+        kind, name = name, name if number is None else f"{name}-{number}"
         if not model_folder.PART.fullmatch(name):
             raise ConfigError(f"{name!r} cannot name a stage; allowed are a-z, then up to 63 of a-z 0-9 _ -.")
-        key = digest_plain({"name": name, "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
+        key = _key(name, inputs)
         if self.folder is None:
-            return _made(key, make)
+            if key not in self._in_memory:
+                with self.measured(kind):
+                    self._in_memory[key] = _made(key, make)
+            return self._in_memory[key]
         if not self._begun:
             raise ConfigError("begin() must come before the first stage of a workspace on disk.")
         folder = self.folder / f"{name}-{key[:16]}"
         found = _reused(folder, key) if model_folder.exists(folder) else None
         if found is None:
             start = time.monotonic()
-            found = _made(key, make)
+            with self.measured(kind):
+                found = _made(key, make)
             spent = time.monotonic() - start + (0.0 if keeper is None else keeper.earlier)
             model_folder.save(folder, {"key": key, "meta": found.meta, "seconds": spent}, {"tensors": found.tensors})
             found = _mapped(folder, found)
@@ -159,19 +178,31 @@ class Workspace:
             self.reused(found.seconds)
         return found
 
-    def training(self, name: str, inputs: Mapping[str, Any], make: Callable[[Keeper], Tensors]) -> Stage:
+    def training(
+        self, name: str, inputs: Mapping[str, Any], make: Callable[[Keeper], Tensors], *, number: int | None = None
+    ) -> Stage:
         """A stage that takes long: `make` is given a keeper of its unfinished state, which is gone once it is done."""
-        keeper = self.keeper(name, inputs)
-        found = self.stage(name, inputs, lambda: make(keeper), keeper)
+        keeper = self.keeper(name if number is None else f"{name}-{number}", inputs)
+        found = self.stage(name, inputs, lambda: make(keeper), number=number, keeper=keeper)
         keeper.discard()
         return found
+
+    @contextmanager
+    def measured(self, kind: str) -> Iterator[None]:
+        """Count the time of a stretch of work, less what is measured inside it."""
+        start, inside = self.clock(), sum(self.spent.values())
+        try:
+            yield
+        finally:
+            inside = sum(self.spent.values()) - inside
+            self.spent[kind] = self.spent.get(kind, 0.0) + self.clock() - start - inside
 
     def keeper(self, name: str, inputs: Mapping[str, Any]) -> Keeper:
         """Keeps the state of a stage in the making, beside where its result will be."""
         if self.folder is None:
             return Keeper(None, "")
         self._precious = True
-        key = digest_plain({"name": f"{name}-state", "inputs": inputs, "release": _release(), "schema": STAGE_SCHEMA})
+        key = _key(f"{name}-state", inputs)
         return Keeper(self.folder / f"{name}-state-{key[:16]}", key, self.reused)
 
     def spool(self, least: int = 0) -> atomic_files.Spool | None:
@@ -199,8 +230,9 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock; the stages stay for a later resume."""
+        """Let go of the lock and of what is in memory; stages on disk stay for a later resume."""
         self._begun = False
+        self._in_memory.clear()
         self._held.close()
 
     def __enter__(self) -> Self:
@@ -294,6 +326,11 @@ def _spooled(folder: Path, arrays: Tensors) -> dict[str, NDArray[Any]]:
         name: np.frombuffer(whole, array.dtype, array.size, places[name]).reshape(array.shape)
         for name, array in arrays.items()
     }
+
+
+def _key(name: str, inputs: Mapping[str, Any]) -> str:
+    """The key of a stage."""
+    return digest_plain({"name": name, "inputs": plain(inputs), "release": _release(), "schema": STAGE_SCHEMA})
 
 
 def _release() -> str:

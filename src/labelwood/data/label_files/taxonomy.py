@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.taxonomy import Taxonomy
 from ...errors import DataError, counted
-from ...parts.taxonomy_tree import Taxonomy
 from ..dataset import Dataset, check_label
 from ..parsing.fields import kind_of
 from ..parsing.source import Source

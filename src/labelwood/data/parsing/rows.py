@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features, checked
+from ...arrays.texts import Texts
 from ...errors import DataError
-from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport, Texts
+from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport
 
 Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
 _PIECE = 2**20

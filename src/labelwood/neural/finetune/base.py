@@ -25,6 +25,7 @@ from ..encoders.tokens import Tokens
 if TYPE_CHECKING:
     from ...pipeline.run_options import Run
     from ...recipes.recipe import Recipe
+    from ...storage.keyed import Keyed
     from ...storage.stage_cache import Workspace
     from ..encoders.encoder import Encoder
     from ..training.head import Head
@@ -55,6 +56,17 @@ class Tuned:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class TuningData:
+    """What a fine-tuning learns from; `held_out` documents at the end are the user's own, which only measure it."""
+
+    tokens: Keyed[Tokens]
+    words: Keyed[Features]
+    labels: Keyed[Csr]
+    tree: Keyed[Tree]
+    held_out: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Tuning:
     """The fine-tuning of one run."""
 
@@ -62,12 +74,35 @@ class Tuning:
     run: Run
     space: Workspace
     embedder: Embedder  # with the pretrained weights
-    tokens: Tokens
-    x: Features | None  # words
-    y: Csr
-    tree: Tree
-    keys: dict[str, str]  # digests of what all stages depend on: data, tokens, encoder, tree
-    given: int = 0  # so many documents at the end are the user's own held-out ones
+    data: TuningData
+
+    @property
+    def tokens(self) -> Tokens:
+        """The documents as the encoder reads them."""
+        return self.data.tokens.value
+
+    @property
+    def y(self) -> Csr:
+        """Their labels (n, L)."""
+        return self.data.labels.value
+
+    @property
+    def tree(self) -> Tree:
+        """The tree whose levels are learned."""
+        return self.data.tree.value
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What every stage depends on; words are read between levels only, and are named there."""
+        data = self.data
+        return {
+            "tokens": data.tokens,
+            "labels": data.labels,
+            "tree": data.tree,
+            "held_out": data.held_out,
+            "encoder": self.recipe.encoder.network(),
+            "seed": self.recipe.seed,
+        }
 
     @property
     def config(self) -> FinetuneConfig:
@@ -151,8 +186,9 @@ class Tuning:
     def split(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(documents that are trained on, documents held back to choose checkpoints)."""
         config, n = self.config, self.y.rows
-        if self.given:
-            return np.arange(n - self.given), np.arange(n - self.given, n)
+        if self.data.held_out:
+            first = n - self.data.held_out
+            return np.arange(first), np.arange(first, n)
         count = int(config.valid if config.valid >= 1 else config.valid * n)
         labelled = np.flatnonzero(self.y.counts() > 0)
         count = min(count, config.valid_most, len(labelled) // 2)

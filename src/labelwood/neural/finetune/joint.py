@@ -99,8 +99,7 @@ class Cascade(Tuning):
         }  # fmt: skip
         for name in ("on", "epochs"):
             settings.pop(name)
-        inputs = {**self.keys, "encoder": self.recipe.encoder.network(), "finetune": settings, "seed": self.recipe.seed}
-        inputs["embedded"] = not self.graph
+        inputs = {**self.inputs, "finetune": settings, "embedded": not self.graph}
         stage = self.space.training("cascade", inputs, self._train)
         tuned = Tuned(stage.key, stage.tensors)
         heads = [tuned.head(t) for t in range(self.levels)]

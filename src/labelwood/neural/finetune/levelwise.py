@@ -57,16 +57,14 @@ class Recursion(Tuning):
 
     def _tune(self, t: int, above: Tuned | None, matched: Matched | None) -> Tuned:
         inputs = {
-            **self.keys,
+            **self.inputs,
             "level": t,
-            "encoder": self.recipe.encoder.network(),
             "finetune": self.settings(t),
             "above": None if above is None else above.key,
             "matched": None if matched is None else matched.key,
-            "seed": self.recipe.seed,
             "embedded": self.embeds(t),
         }
-        stage = self.space.training(f"tune-{t + 1}", inputs, partial(self._tuned, t, above, matched))
+        stage = self.space.training("tune", inputs, partial(self._tuned, t, above, matched), number=t + 1)
         return Tuned(stage.key, stage.tensors)
 
     def _tuned(self, t: int, above: Tuned | None, matched: Matched | None, keeper: Any) -> Tensors:
@@ -147,12 +145,13 @@ class Recursion(Tuning):
     def _match(self, t: int, tuned: Tuned, above: Matched | None) -> Matched:
         inputs = {
             "tuned": tuned.key,
+            "words": self.data.words,
             "above": None if above is None else above.key,
             "matcher": self.recipe.levelwise.matcher,
             "width": self.width(t + 1),
             "scale": self.recipe.encoder.scale,
         }
-        stage = self.space.stage(f"match-{t + 1}", inputs, partial(self._matched, t, tuned, above))
+        stage = self.space.stage("match", inputs, partial(self._matched, t, tuned, above), number=t + 1)
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
 
     def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
@@ -177,8 +176,7 @@ class Recursion(Tuning):
 
     def features(self, tuned: Tuned) -> Features:
         """Φ_cat (eq. 10): words and embedding, each of length one."""
-        sparse = None if self.x is None else self.x.sparse
-        return Features(sparse, unit(tuned.embedding, self.recipe.encoder.scale))
+        return Features(self.data.words.value.sparse, unit(tuned.embedding, self.recipe.encoder.scale))
 
     # --- measuring --------------------------------------------------------------------------------
 

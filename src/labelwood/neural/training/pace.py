@@ -17,7 +17,7 @@ from .head import Head
 from .trainer import Schedule, Task, Trainer
 
 if TYPE_CHECKING:
-    from ...data import Texts
+    from ...arrays.texts import Texts
     from ...recipes.recipe import Recipe
 
 SAMPLE, WARM, MEASURED = 256, 1, 3  # documents; steps before and while the clock runs
