@@ -17,7 +17,7 @@ from labelwood.neural.attention_level import AttentionLevel
 from labelwood.neural.encoders import bilstm, pretrained, word_vectors
 from labelwood.neural.encoders.bert import Packed
 from labelwood.neural.encoders.label_attention import LabelAttention
-from labelwood.neural.encoders.tokens import Tokeniser, Tokens
+from labelwood.neural.encoders.tokens import Tokeniser
 from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train, train_into
@@ -106,13 +106,6 @@ def test_the_lstm_reads_each_document_alone():
         assert torch.allclose(part, alone[:, 0], atol=1e-6)
 
 
-def test_tokens_go_through_numbers_and_back():
-    tokens = Tokens(np.array([5, 0, 2**24 - 1, 7], np.int32), np.array([0, 1, 1, 4]))
-    back = Tokens.of_padded(tokens.padded(6))
-    assert back.ids.tolist() == tokens.ids.tolist()
-    assert back.offsets.tolist() == tokens.offsets.tolist()
-
-
 # --- training and prediction ---------------------------------------------------------------------
 
 
@@ -170,10 +163,11 @@ def test_network_and_classifiers_share_what_is_above_the_labels():
     network, ranker = fit(DEEP).members
     assert network.levels[0] is ranker.levels[0]
     assert (network.gives_margins, ranker.gives_margins) == (False, True)
-    assert ranker.levels[1].dense_begin == 128 + 32  # tokens and the mean state come before it at its length
+    assert (network.levels[0].reads, ranker.levels[1].reads[1:]) == ((0, 0, 0), (0, 32))
     x = network.features(lw.data.Texts.from_strings(TEXTS[:3]), None, 1, QUIET)
-    assert x.dense_cols == 128 + 2 * 32
-    assert np.linalg.norm(x.dense[:, 160:], axis=1) == pytest.approx(1)
+    assert x.dense_cols == 32
+    assert len(x.tokens) == 3
+    assert np.linalg.norm(x.dense, axis=1) == pytest.approx(1)
 
 
 def test_a_level_starts_from_the_one_above():
@@ -324,26 +318,27 @@ def test_damaged_models_are_refused(tmp_path):
     level, state = member.levels[1], dict(member.embedder.state)
     bad_rows, bad_words = level.rows.copy(), state["1.words.weight"].copy()
     bad_rows[3, 1], bad_words[0, 0] = np.inf, np.nan
-    about = member.embedder.about
+    what = member.embedder.description
+    wide = dataclasses.replace(what, architecture={**what.architecture, "hidden_size": 2**40})
     cases = {
         "not finite": {"levels": [member.levels[0], dataclasses.replace(level, rows=bad_rows)]},
         "does not fit its tree": {"levels": [member.levels[0], dataclasses.replace(level, bias=level.bias[1:])]},
         "wrong type": {"levels": [member.levels[0], dataclasses.replace(level, rows=level.rows.astype(np.float32))]},
-        "do not fit the model's encoder": {"levels": [member.levels[0], dataclasses.replace(level, dense_cols=3)]},
+        "do not fit the model's encoder": {"what": what.reading(what.readings[:1], raw=True)},
         "rows of 5 for states of 32": {
             "levels": [member.levels[0], dataclasses.replace(level, rows=level.rows[:, :5])]
         },
         "weights do not fit": {"embedder": {**state, "1.layers.0.first": np.zeros((1, 2), np.float32)}},
         "word vectors must be": {"embedder": {**state, "1.words.weight": state["1.words.weight"][:3]}},
         "finite": {"embedder": {**state, "1.words.weight": bad_words}},
-        "is not a BiLSTM": {"about": {**about, "config": {**about["config"], "hidden_size": 2**40}}},
+        "is not a BiLSTM": {"what": wide},
         "tokeniser gives": {
             "spec": word_vectors._tokeniser(["[UNK]", "[SEP]", *(f"x{i}" for i in range(999)), "word1"])
         },
     }
     for number, (message, change) in enumerate(cases.items()):
         embedder = dataclasses.replace(
-            member.embedder, state=change.get("embedder", state), about=change.get("about", about),
+            member.embedder, state=change.get("embedder", state), description=change.get("what", what),
             tokeniser=Tokeniser(change.get("spec", member.embedder.tokeniser.spec), 128),
         )  # fmt: skip
         broken = dataclasses.replace(member, levels=change.get("levels", member.levels), embedder=embedder)

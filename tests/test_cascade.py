@@ -220,7 +220,7 @@ def test_classifiers_know_more_clusters_than_the_network_opens(width, opened):
 
 def test_several_layers_go_through_a_map_of_their_own():
     (member,) = fit({"ranker": "none", "joint.layers": ("1+2", "2", "2"), "encoder.pooling": "cls"}).members
-    assert member.embedder.readings == [Reading((1, 2), "cls", 32), Reading((2,), "cls"), Reading((2,), "cls")]
+    assert member.embedder.readings == (Reading((1, 2), "cls", 32), Reading((2,), "cls"), Reading((2,), "cls"))
     assert member.embedder.state["maps.0.weight"].shape == (32, 64)
     assert [level.dense_cols for level in member.levels] == [32, 32, 32]
 

@@ -91,7 +91,7 @@ def test_negatives_come_from_the_truth_the_matcher_or_both(source):
 
 def test_lightxml_reads_the_last_layers_side_by_side():
     network, ranker = fit("lightxml").members
-    assert network.embedder.readings == [Reading((1, 2), "cls", 0)]  # a tiny encoder has only two
+    assert network.embedder.readings == (Reading((1, 2), "cls", 0),)  # a tiny encoder has only two
     assert [level.dense_cols for level in network.levels] == [64]
     assert ranker.levels[0].dense_begin == 64
 

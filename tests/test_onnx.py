@@ -13,9 +13,9 @@ import pytest
 import labelwood as lw
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders import onnx, pretrained
-from labelwood.neural.encoders.encoder import Reading
+from labelwood.neural.encoders.description import Description
 from labelwood.neural.encoders.tokens import Tokeniser
-from labelwood.recipes.network_settings import EncoderConfig
+from labelwood.recipes.network_settings import EncoderConfig, Reading
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()
@@ -57,14 +57,9 @@ def test_a_model_with_a_graph_predicts_without_torch(runtime, tuned, tmp_path):
 
 
 def test_only_a_bert_has_a_graph():
-    about = {
-        "engine": "transformers",
-        "config": {"model_type": "xlnet"},
-        "pooler": False,
-        "readings": [[[2], "mean", False]],
-    }
+    what = Description({"model_type": "xlnet"}, "transformers", pooler=False, readings=(Reading((2,), "mean"),))
     with pytest.raises(lw.ConfigError, match="is for BERT"):
-        onnx.Shape.of(about)
+        onnx.Shape.of(what)
 
 
 def test_the_exact_and_the_tanh_form_of_gelu():

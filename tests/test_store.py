@@ -17,13 +17,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import labelwood as lw
 from faults.everystep import FaultyIo, every_step, installed
 from faults.mutate import Folder, bit_flips, mutate
 from labelwood import ConfigError, LabelwoodError, ModelFileError, StorageError, limits
 from labelwood.base import canonical_json
 from labelwood.base.digests import digest_arrays, digest_blocks, digest_plain
 from labelwood.storage import atomic_files, model_folder
+from labelwood.storage.migrations import SECTIONS, to_schema_2
 
+FROZEN = Path(__file__).parent / "files" / "v1"
 META = {"recipe": {"name": "parabel", "seed": 3, "rate": 0.1}, "labels": ["é", "b"], "none": None, "yes": True}
 
 
@@ -68,7 +71,7 @@ def test_the_folder_by_hand(model):
     digest = body.pop("digest")
     rest = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     assert digest == hashlib.sha256(rest).hexdigest()
-    assert (body["format"], body["schema"], body["meta"]) == ("labelwood", 1, META)
+    assert (body["format"], body["schema"], body["meta"]) == ("labelwood", 2, META)
     assert files.keys() == {entry["name"] for entry in body["files"].values()}
     for part, entry in body["files"].items():
         data = files[entry["name"]]
@@ -205,7 +208,7 @@ MANIFESTS = {
     "not the manifest of a labelwood model": lambda b: b.update(format="other"),
     "schema must be a whole number": lambda b: b.update(schema="1"),
     "schema must be a whole number ≥ 1, but is True": lambda b: b.update(schema=True),
-    "schema 7, but this release reads schemas up to 1": lambda b: b.update(schema=7),
+    "schema 7, but this release reads schemas up to 2": lambda b: b.update(schema=7),
     "wrong keys": lambda b: b.update(more=1),
     "meta and files must be tables": lambda b: b.update(meta=[]),
     "cannot name a part": lambda b: b["files"].update({"../x": b["files"]["tree"]}),
@@ -262,12 +265,40 @@ def test_a_long_key_over_many_values_is_read_in_linear_time(tmp_path):
 
 
 def test_old_schemas_are_migrated_step_by_step(model, monkeypatch):
-    monkeypatch.setattr(model_folder, "SCHEMA", 3)
-    with pytest.raises(ModelFileError, match="no migration from schema 1 to 3"):
+    monkeypatch.setattr(model_folder, "SCHEMA", 4)
+    with pytest.raises(ModelFileError, match="no migration from schema 2 to 4"):
         model_folder.load(model)
-    monkeypatch.setitem(model_folder.MIGRATIONS, 1, lambda body: {**body, "schema": 2, "meta": {"one": body["meta"]}})
     monkeypatch.setitem(model_folder.MIGRATIONS, 2, lambda body: {**body, "schema": 3, "meta": {"two": body["meta"]}})
-    assert model_folder.load(model).meta == {"two": {"one": META}}
+    monkeypatch.setitem(model_folder.MIGRATIONS, 3, lambda body: {**body, "schema": 4, "meta": {"three": body["meta"]}})
+    assert model_folder.load(model).meta == {"three": {"two": META}}
+
+
+def test_schema_1_kept_token_numbers_among_the_dense_columns():
+    """Of a network with classifiers: 128 tokens and the mean state stood before theirs, 32 wide."""
+    network, ranker = model_folder.describe(FROZEN / "attentionxml").meta["members"]
+    assert network["reads"] == [[0, 0, 0], [0, 0, 0]]
+    assert ranker["reads"] == [[0, 0, 0], [ranker["sparse_cols"], 0, ranker["dense_cols"]]]
+    about = {"config": {"x": 1}, "raw": True, "readings": [[[1], "attention", 0], [[1], "mean", 0]]}
+    member = {"encoder": about, "dense_cols": 128 + 64, "reads": [[0, 0, 128], [9, 160, 32]]}
+    meta = to_schema_2({"schema": 1, "meta": {"members": [member]}})["meta"]["members"][0]
+    assert meta["reads"] == [[0, 0, 0], [9, 0, 32]]
+    assert meta["dense_cols"] == 32
+    assert meta["encoder"]["architecture"] == {"x": 1}
+
+
+@pytest.mark.parametrize("broken", [{}, {"readings": 3, "raw": True}, {"readings": [[[1], "attention"]], "raw": 1}])
+def test_a_broken_manifest_of_schema_1_is_left_to_the_checks(broken):
+    body = {"schema": 1, "meta": {"encoder": broken, "reads": None}}
+    assert to_schema_2(body)["schema"] == 2
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_that_cannot_be_applied_is_refused(section, tmp_path):
+    """A model must not answer as if its calibration, or its fields, were not there."""
+    stored = model_folder.load(FROZEN / "xr-linear")
+    model_folder.save(tmp_path / "m", {**stored.meta, section: {}}, stored.parts)
+    with pytest.raises(ModelFileError, match=f"section '{section}', which this release cannot apply"):
+        lw.load(tmp_path / "m")
 
 
 def test_links_and_pipes_are_refused(model, tmp_path):

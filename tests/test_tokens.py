@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import labelwood as lw
-from labelwood.neural.encoders.tokens import Tokens, by_length
+from labelwood.arrays.tokens import Tokens
+from labelwood.neural.encoders.tokens import by_length
 from small import tokeniser
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _core, limits
 from ..base.threads import available
 from ..errors import DataError
+from .tokens import Tokens
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,13 +85,15 @@ class Csr:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Features:
-    """X: a sparse block, a dense block (float32, row-major), or both, over the same rows."""
+    """X, all that a level may read of documents: a sparse block, a dense block (float32, row-major), their tokens, or
+    several of them over the same rows."""
 
     sparse: Csr | None = None
     dense: NDArray[np.float32] | None = None  # (rows, dense_cols)
+    tokens: Tokens | None = None  # for levels whose labels attend to them
 
     def __post_init__(self) -> None:
-        if self.sparse is None and self.dense is None:
+        if self.sparse is None and self.dense is None and self.tokens is None:
             raise DataError("features need a sparse or a dense block; both are missing.")
         if self.sparse is not None and self.dense is not None and self.sparse.rows != len(self.dense):
             raise DataError(
@@ -100,7 +103,9 @@ class Features:
 
     @property
     def rows(self) -> int:
-        return self.sparse.rows if self.sparse is not None else len(self.dense)  # type: ignore[arg-type]
+        if self.sparse is not None:
+            return self.sparse.rows
+        return len(self.dense if self.dense is not None else self.tokens)  # type: ignore[arg-type]
 
     @property
     def sparse_cols(self) -> int:
@@ -124,6 +129,7 @@ class Features:
         return Features(
             None if self.sparse is None else self.sparse.take(rows),
             None if self.dense is None else np.ascontiguousarray(self.dense[rows]),
+            None if self.tokens is None else self.tokens.take(rows),
         )
 
 

@@ -78,10 +78,10 @@ def analyse(
             f"this model holds its encoder as a graph ({embedder.config.runtime}), which shows no attention; analyse "
             "one trained with encoder.runtime = torch."
         )
-    if embedder.about["engine"] == "bilstm" or embedder.attends:
+    if embedder.description.engine == "bilstm" or embedder.attends:
         raise ConfigError(
             f"{member.recipe.method} has no first token that stands for a text (encoder.engine is "
-            f"{embedder.about['engine']!r}, encoder.pooling {embedder.config.pooling!r}); analyse a transformer."
+            f"{embedder.description.engine!r}, encoder.pooling {embedder.config.pooling!r}); analyse a transformer."
         )
     if data.texts is None or data.labels is None:
         raise ConfigError("the analysis needs texts with their labels.")

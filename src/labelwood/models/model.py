@@ -11,40 +11,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core, limits
+from .. import limits
 from ..arrays.names import NO_NAMES, Names
 from ..arrays.sparse import Features
 from ..arrays.texts import Texts
-from ..base.config import at, check_levels, from_dict, to_dict
+from ..base.config import check_levels, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
 from ..base.progress import Progress, Tick
 from ..errors import ModelFileError, counted
-from ..neural.attention_level import AttentionLevel, Descent, Levels, attending
+from ..neural.attention_level import AttentionLevel
 from ..neural.embedder import Embedder
-from ..neural.finetune.matcher import Matched
 from ..parts.linear import LinearLevel, check_features
 from ..parts.propensity import centroid_tensors, centroids_from, nearness, rerank
-from ..parts.search import Search, SearchConfig, search, searcher
+from ..parts.search import SearchConfig
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
 from ..recipes.network_settings import EncoderConfig
 from ..recipes.recipe import NETWORK, Recipe, from_plain
 from ..recipes.renames import current_table
 from ..storage import model_folder
+from ..storage.migrations import SECTIONS
+from .descent import Beam, Descent, Level
 from .predictor import Found, Predictor
 
 Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
 META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder", "search", "reads"}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Reached:
-    """Where a beam stands after some levels: nodes (n, width), -1 where there is none, and their log scores."""
-
-    levels: int
-    nodes: NDArray[np.int32]
-    scores: NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,7 +51,7 @@ class Model(Predictor):
     sparse_cols: int
     dense_cols: int
     tree: Tree
-    levels: Levels  # those whose labels attend come first
+    levels: Sequence[Level]  # those that are searched in torch come first
     data_key: str  # digest of the training data
     label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
@@ -110,83 +102,39 @@ class Model(Predictor):
             assert x is not None
             return self.recipe.features.scaled(check_features(x, self.sparse_cols, self.dense_cols))
         assert texts is not None
-        words = dense = None
+        words = None
         if self.tfidf is not None:
             with progress.stage("reading words", len(texts), "docs") as tick:
                 words = self.tfidf.transform(texts, threads=threads, progress=tick)
-        if self.embedder is not None:
-            with progress.stage("embedding", len(texts), "docs") as tick:
-                found = self.embedder.embed(self.embedder.tokens(texts), threads, tick)
-            dense = self.embedder.dense(found)
-        return Features(words, dense)
+        if self.embedder is None:
+            return Features(words)
+        with progress.stage("embedding", len(texts), "docs") as tick:
+            tokens = self.embedder.tokens(texts)
+            found = self.embedder.embed(tokens, threads, tick)
+        return self.embedder.features(words, tokens, found)
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
         return self.find_below(x[0], k, None, threads, progress)
 
-    def reach(self, x: Features, levels: int, threads: int) -> Reached:
-        """Search the upper `levels` only: where the beam stands then."""
-        config, depth = self.searching, self.tree.depth
-        deep, linear = attending(self.levels[:levels])
-        above = self._descend(x, len(deep), threads) if deep else None
-        if above is not None and not linear:
-            return above
-        width = min(at(config.beam, levels - 1, depth, "search.beam"), self.tree.size(levels - 1))
-        start = None if above is None else (above.nodes, above.scores)
-        cols = self.sparse_cols, self.dense_cols
-        what = Search(config, depth, width, logs=True, cols=cols, above=len(deep), start=start)
-        nodes, scores = search(x, linear, what, threads=threads)
-        if config.at_level(levels - 1, depth) == "noop":  # a plain margin chooses, and is not carried on
-            scores = np.zeros_like(scores)
-        return Reached(levels, nodes, scores)
+    @cached_property
+    def descent(self) -> Descent:
+        """The way down its tree."""
+        return Descent(self.tree, self.levels, self.searching, (self.sparse_cols, self.dense_cols), self.embedder)
 
-    def find_below(self, x: Features, k: int, start: Reached | None, threads: int, progress: Tick) -> Found:
+    def reach(self, x: Features, levels: int, threads: int) -> Beam:
+        """Search the upper `levels` only: where the beam stands then."""
+        return self.descent.reach(x, levels, threads)
+
+    def find_below(self, x: Features, k: int, start: Beam | None, threads: int, progress: Tick) -> Found:
         """The k best labels, from the root or from where a beam stands."""
         tail = self.recipe.tail
         keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k
-        deep, linear = attending(self.levels)
-        if len(deep) > (0 if start is None else start.levels):
-            start = self._descend(x, len(deep), threads, keep=None if linear else keep, start=start, progress=progress)
-        if start is not None and not linear:
-            there = start.nodes >= 0
-            found = np.where(there, self.tree.leaves[start.nodes], -1), np.where(there, np.exp(start.scores), 0)
-        elif start is None:
-            found = self._searcher(keep)(*x.parts, threads, progress)
-        else:
-            below = self._searcher(keep, start.levels)
-            found = below.resume(*x.parts, start.nodes, start.scores, threads, progress)
+        found = self.descent.labels(x, keep, start, threads, progress)
         if not tail.reranks:
             return found
         near = None if self.centroids is None else nearness(x, self.centroids, found[0], tail.sharpness, threads)
         ids, scores = rerank(found, self._inverse_propensity, tail, near, margins=self.gives_margins)
         return ids[:, :k], scores[:, :k]
-
-    def _descend(
-        self, x: Features, levels: int, threads: int, *, keep: int | None = None, start: Reached | None = None,
-        progress: Tick | None = None,
-    ) -> Reached:  # fmt: skip
-        """Search the upper levels, whose labels attend to tokens, keeping `keep` nodes of the last, or its beam."""
-        beam, depth, begin = self.searching.beam, self.tree.depth, 0 if start is None else start.levels
-        keeps = [min(at(beam, t, depth, "search.beam"), self.tree.size(t)) for t in range(begin, levels)]
-        keeps[-1] = keep or keeps[-1]
-        above = None if start is None else Matched("", start.nodes, start.scores)
-        assert self.embedder is not None and x.dense is not None  # noqa: PT018
-        down = Descent(self.embedder, attending(self.levels)[0], self.tree, threads)
-        found = down.reach(x.dense, keeps, above, begin, progress)
-        return Reached(levels, found.nodes, found.scores)
-
-    def _searcher(self, k: int, above: int = 0) -> _core.Searcher:
-        found = self._searchers.get((k, above))
-        if found is None:
-            if len(self._searchers) >= 64:  # somebody asks for every k there is
-                self._searchers.clear()
-            cols = self.sparse_cols, self.dense_cols
-            what = Search(self.searching, self.tree.depth, k, self.tree.leaves, above=above, cols=cols)
-            found = self._searchers[k, above] = searcher(attending(self.levels[above:])[1], what)
-        return found
-
-    @cached_property
-    def _searchers(self) -> dict[tuple[int, int], _core.Searcher]:
-        return {}
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
@@ -202,9 +150,9 @@ class Model(Predictor):
             "sparse_cols": self.sparse_cols,
             "dense_cols": self.dense_cols,
             "tokeniser": None if self.tfidf is None else TOKENISER_VERSION,
-            "encoder": None if self.embedder is None else self.embedder.about,
+            "encoder": None if self.embedder is None else self.embedder.description.plain(),
             "search": None if self.search is None else to_dict(self.search),
-            "reads": [[level.sparse_cols, level.dense_begin, level.dense_cols] for level in self.levels],
+            "reads": [list(level.reads) for level in self.levels],
         }
 
     def parts(self) -> dict[str, Tensors]:
@@ -226,6 +174,11 @@ class Model(Predictor):
 
 def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) -> Model:
     """A model from its manifest's meta and its parts, all checked; ModelFileError or KeyError say what is wrong."""
+    later = sorted(set(meta) & set(SECTIONS))
+    if later:
+        raise ModelFileError(
+            f"the model has a section {later[0]!r}, which this release cannot apply; install a newer one."
+        )
     if set(meta) != META:
         raise ModelFileError(f"the manifest's meta must have exactly {', '.join(sorted(META))}.")
     recipe = from_plain(meta["recipe"])
@@ -288,23 +241,22 @@ def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list
     return [(words, begin, width) for words, begin, width in found]
 
 
-def _check_attention(levels: list[LinearLevel | AttentionLevel], embedder: Embedder | None) -> None:
+def _check_attention(levels: Sequence[Level], embedder: Embedder | None) -> None:
     """Levels whose labels attend come first, and each has a network."""
-    deep, linear = attending(levels)
-    networks = 0 if embedder is None else embedder.levels
-    tokens = {(level.sparse_cols, level.dense_begin, level.dense_cols) for level in deep}
-    wrong = any(isinstance(level, AttentionLevel) for level in linear) or len(deep) > networks
-    if wrong or (deep and embedder is not None and tokens != {(0, 0, embedder.config.max_tokens)}):
+    engines = [level.engine for level in levels]
+    networks, deep = 0 if embedder is None else embedder.levels, engines.count("torch")
+    if "torch" in engines[deep:] or deep > networks:
         raise ModelFileError("the levels of label attention do not fit the model's encoder.")
 
 
-def _read_level(
-    tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]
-) -> LinearLevel | AttentionLevel:  # fmt: skip
+def _read_level(tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]) -> Level:
+    """A level by the arrays that it has."""
     _, t, (words, begin, width) = what
-    if "rows" in tensors:
-        return AttentionLevel.from_tensors(tree.child_ptrs[t], tensors, (words, begin, width))
-    return LinearLevel.from_tensors(tree.child_ptrs[t], tensors, words, width, begin)
+    if "rows" not in tensors:
+        return LinearLevel.from_tensors(tree.child_ptrs[t], tensors, words, width, begin)
+    if words or begin or width:
+        raise ModelFileError("a level of label attention reads tokens, but the manifest gives it columns.")
+    return AttentionLevel.from_tensors(tree.child_ptrs[t], tensors)
 
 
 def _once(memo: Memo, tensors: Tensors, other: Any, read: Callable[[Tensors, Any], Any]) -> Any:

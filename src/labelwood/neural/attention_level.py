@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.tokens import Tokens
 from ..base.progress import Tick
 from ..errors import ModelFileError
-from ..parts.linear import LinearLevel
 from ..parts.tree import Tree
 from .embedder import Embedder, half
-from .encoders.tokens import Tokens
 from .finetune import matcher
 
 BLOCK = 64  # documents whose candidates are scored together
@@ -33,14 +31,18 @@ class AttentionLevel:
     child_ptr: NDArray[np.int64]  # (parents + 1,)
     rows: NDArray[np.float16]
     bias: NDArray[np.float32]
-    dense_cols: int  # tokens that it reads, of X's dense columns the first
-    sparse_cols: int = 0
-    dense_begin: int = 0
+
+    engine = "torch"
 
     @staticmethod
-    def of(weights: matcher.Weights, child_ptr: NDArray[np.int64], tokens: int) -> AttentionLevel:
+    def of(weights: matcher.Weights, child_ptr: NDArray[np.int64]) -> AttentionLevel:
         """A trained head, rounded as it is stored."""
-        return AttentionLevel(child_ptr, half(weights[0]), np.ascontiguousarray(weights[1]), tokens)
+        return AttentionLevel(child_ptr, half(weights[0]), np.ascontiguousarray(weights[1]))
+
+    @property
+    def reads(self) -> tuple[int, int, int]:
+        """No columns of X, but its tokens."""
+        return 0, 0, 0
 
     @property
     def nonzeros(self) -> int:
@@ -54,10 +56,8 @@ class AttentionLevel:
         return {"rows": self.rows, "bias": self.bias}
 
     @staticmethod
-    def from_tensors(
-        child_ptr: NDArray[np.int64], tensors: Mapping[str, Any], reads: tuple[int, int, int]
-    ) -> AttentionLevel:  # fmt: skip
-        """The checked inverse of `tensors`; `reads` are its columns, as the manifest has them."""
+    def from_tensors(child_ptr: NDArray[np.int64], tensors: Mapping[str, Any]) -> AttentionLevel:
+        """The checked inverse of `tensors`."""
         if set(tensors) != set(ARRAYS):
             raise ModelFileError(f"a level of label attention must have exactly {' and '.join(ARRAYS)}.")
         for name, (kind, dimensions) in ARRAYS.items():
@@ -66,17 +66,7 @@ class AttentionLevel:
                 raise ModelFileError(f"a level's array {name!r} is of the wrong type or does not fit its tree.")
             if not np.isfinite(found).all():
                 raise ModelFileError(f"a level's array {name!r} holds numbers that are not finite.")
-        words, begin, width = reads
-        return AttentionLevel(child_ptr, tensors["rows"], tensors["bias"], width, words, begin)
-
-
-Levels = Sequence[LinearLevel | AttentionLevel]
-
-
-def attending(levels: Levels) -> tuple[list[AttentionLevel], list[LinearLevel]]:
-    """The levels whose labels attend, which come first, and the linear ones below them."""
-    deep = list(takewhile(lambda level: isinstance(level, AttentionLevel), levels))
-    return cast(list[AttentionLevel], deep), cast(list[LinearLevel], list(levels[len(deep) :]))
+        return AttentionLevel(child_ptr, tensors["rows"], tensors["bias"])
 
 
 def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.Scorer:
@@ -92,7 +82,7 @@ def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tok
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Descent:
+class Attended:
     """Levels of a tree from the first on, with the networks that read for them."""
 
     embedder: Embedder
@@ -100,22 +90,26 @@ class Descent:
     tree: Tree
     threads: int
 
-    def reach(
-        self, dense: NDArray[np.float32], keeps: Sequence[int], start: matcher.Matched | None = None, begin: int = 0,
-        progress: Tick | None = None,
-    ) -> matcher.Matched:  # fmt: skip
-        """Down the levels begin … begin + len(keeps) - 1, each keeping so many nodes: ids (n, keep), log scores."""
-        from .encoders import encoder
 
-        tokens, found = Tokens.of_padded(dense[:, : self.embedder.config.max_tokens]), start
-        for t, keep in enumerate(keeps, begin):
-            network, level = self.embedder.networks[t], self.levels[t]
-            if network.widths != (level.rows.shape[1],):
-                raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {network.width}.")
-            with encoder.threads(self.threads, network, float(tokens.offsets[-1])):
-                what = matcher.Level(self.tree, t, found, keep, self.threads)
-                last = progress if t + 1 == begin + len(keeps) else None
-                by = scorer(network, (level.rows, level.bias), tokens)
-                found = matcher.Matched("", *matcher.ranked(what, by, path=True, progress=last))
-        assert found is not None
-        return found
+def attend(
+    what: Attended, tokens: Tokens, keeps: Sequence[int], start: matcher.Found | None = None,
+    progress: Tick | None = None,
+) -> matcher.Found:  # fmt: skip
+    """Search the last len(keeps) of the levels, each keeping so many nodes: ids (n, keep) and log scores.
+
+    `start` are the nodes and log scores above them.
+    """
+    from .encoders import encoder
+
+    found = None if start is None else matcher.Matched("", *start)
+    for t, keep in enumerate(keeps, len(what.levels) - len(keeps)):
+        network, level = what.embedder.networks[t], what.levels[t]
+        if network.widths != (level.rows.shape[1],):
+            raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {network.width}.")
+        with encoder.threads(what.threads, network, float(tokens.offsets[-1])):
+            below = matcher.Level(what.tree, t, found, keep, what.threads)
+            last = progress if t + 1 == len(what.levels) else None
+            by = scorer(network, (level.rows, level.bias), tokens)
+            found = matcher.Matched("", *matcher.ranked(below, by, path=True, progress=last))
+    assert found is not None
+    return found.nodes, found.scores

@@ -7,22 +7,24 @@ prediction.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.sparse import Csr, Features
+from ..arrays.tokens import Tokens
 from ..base.config import to_dict
 from ..base.digests import digest_plain, digest_tensors
 from ..base.progress import Tick
 from ..errors import ModelFileError, needs
 from ..recipes.network_settings import EncoderConfig, Reading
-from .encoders.tokens import Documents, Tokeniser, Tokens
+from .encoders.description import Description
+from .encoders.tokens import Documents, Tokeniser
 
 Tensors = Mapping[str, NDArray[Any]]
-ABOUT = {"config", "engine", "pooler", "readings", "raw"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,75 +32,81 @@ class Embedder:
     """An encoder as a model keeps it. It never changes, and threads may share it."""
 
     config: EncoderConfig
-    about: dict[str, Any]  # what the network is: `encoder.describe`
+    description: Description
     state: Tensors  # its weights, or its ONNX graph
     tokeniser: Tokeniser
 
     @property
     def attends(self) -> bool:
-        """Has each level a network of its own, whose tokens labels attend to? Its features are the tokens then, and
-        for classifiers, as a last reading, the mean state of the last network."""
-        return bool(self.about["raw"]) and self.readings[0].pooling == "attention"
+        """Has each level a network of its own, whose labels attend to tokens? Such levels read the tokens themselves;
+        classifiers read, as a last reading, the mean state of the last network."""
+        return self.description.raw and self.readings[0].pooling == "attention"
 
     @property
     def levels(self) -> int:
         """Levels whose labels attend, each with a network of its own."""
         return sum(reading.pooling == "attention" for reading in self.readings) if self.attends else 0
 
-    @cached_property
-    def readings(self) -> list[Reading]:
-        """What is read of the network, side by side."""
-        return [Reading.of(plain) for plain in self.about["readings"]]
+    @property
+    def embeds(self) -> bool:
+        """Does anything read an embedding?"""
+        return self.levels < len(self.readings)
 
-    def of_levels(self, readings: list[Reading], state: Tensors) -> Embedder:
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What is read of the network, side by side."""
+        return self.description.readings
+
+    def of_levels(self, readings: Sequence[Reading], state: Tensors) -> Embedder:
         """The network after a training in which each level had a reading of its own."""
-        about = {**self.about, "readings": [reading.plain() for reading in readings], "raw": True}
-        return Embedder(self.config, about, state, self.tokeniser)
+        return Embedder(self.config, self.description.reading(readings, raw=True), state, self.tokeniser)
 
     def with_weights(self, state: Tensors) -> Embedder:
         """The same network with other weights, or with the graph that stands for it."""
-        return Embedder(self.config, self.about, state, self.tokeniser)
+        return Embedder(self.config, self.description, state, self.tokeniser)
 
-    def dense(self, embedding: NDArray[Any]) -> NDArray[np.float32]:
-        """What classifiers read: the last reading at length `scale`; before it, all as they are if levels are to read
-        them (`raw`)."""
+    def features(self, words: Csr | None, tokens: Tokens, embedding: NDArray[Any]) -> Features:
+        """X as a model's levels read it: words; all readings, if levels of the model's own read them, and the last one
+        at length `scale`; tokens, if labels attend to them."""
+        if self.attends:
+            return Features(words, self.last(embedding) if self.embeds else None, tokens)
         last = self.last(embedding)
-        return np.concatenate([embedding.astype(np.float32), last], axis=1) if self.about["raw"] else last
+        raw = self.description.raw
+        return Features(words, np.concatenate([embedding.astype(np.float32), last], axis=1) if raw else last)
 
     def last(self, embedding: NDArray[Any]) -> NDArray[np.float32]:
         """The last reading at length `scale`."""
         if self.attends:
-            return unit(embedding[:, self.config.max_tokens :], self.config.scale)
+            return unit(embedding, self.config.scale)
         bare = embedding.shape[1] - sum(reading.map for reading in self.readings)
         layers = sum(len(reading.layers) for reading in self.readings if not reading.map)
         width = self.readings[-1].width(bare // layers if layers else 0)
         return unit(embedding[:, embedding.shape[1] - width :], self.config.scale)
 
     def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:
-        return self.tokeniser(texts, progress)
+        """The texts as the encoder reads them."""
+        found, known = self.tokeniser(texts, progress), self.description.vocabulary
+        if known is not None and int(found.ids.max(initial=0)) >= known:
+            raise ModelFileError(f"the model's tokeniser gives {int(found.ids.max())}, but its encoder knows {known}.")
+        return found
 
     def embed(self, tokens: Tokens, threads: int, progress: Tick | None = None) -> NDArray[Any]:
-        """(n, d) of tokenised texts, float16; where labels attend, float32 with the tokens before it, -1 for none."""
+        """(n, d) of tokenised texts, float16."""
+        if not self.embeds:
+            return np.zeros((len(tokens), 0), np.float16)
         if self.config.runtime != "torch":
             return half(self._session.embed(tokens, threads, progress))
         with needs("this model's encoder", "neural"):
             from .encoders import encoder
-        known = self.about["config"].get("vocab_size")
-        if isinstance(known, int) and int(tokens.ids.max(initial=0)) >= known:
-            raise ModelFileError(f"the model's tokeniser gives {int(tokens.ids.max())}, but its encoder knows {known}.")
-        ids = [tokens.padded(self.config.max_tokens)] if self.attends else []
-        if self.attends and self.levels == len(self.readings):
-            return ids[0]
         net = self.networks[-1]
         with encoder.threads(threads, net, float(tokens.offsets[-1])):
-            found = half(net.embed(tokens, progress=progress))
-        return np.concatenate([*ids, found], 1) if ids else found
+            return half(net.embed(tokens, progress=progress))
 
     def exported(self) -> Embedder:
         """The same encoder as the graph that the recipe asks for, in place of its weights."""
         from .encoders import onnx
 
-        shape = onnx.Shape.of(self.about)
+        shape = onnx.Shape.of(self.description)
         graph = onnx.export(shape, self.state, int8=self.config.runtime == "onnx-int8")
         return self.with_weights({"graph": np.frombuffer(graph, np.uint8)})
 
@@ -109,13 +117,13 @@ class Embedder:
 
         try:
             if not self.attends:
-                return [encoder.rebuild(self.about, self.state)]
+                return [encoder.rebuild(self.description, self.state)]
             states = [
                 {name.partition(".")[2]: a for name, a in self.state.items() if name.startswith(f"{t}.")}
                 for t in range(self.levels)
             ]
-            readings = self.about["readings"][: self.levels]
-            return [encoder.rebuild({**self.about, "readings": [r]}, s) for r, s in zip(readings, states, strict=True)]
+            alone = [self.description.reading([reading], raw=False) for reading in self.readings[: self.levels]]
+            return [encoder.rebuild(what, state) for what, state in zip(alone, states, strict=True)]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise ModelFileError(f"the model's encoder cannot be built from its config: {error}") from error
 
@@ -130,25 +138,17 @@ class Embedder:
         """Names what it computes: embedders with the same one give the same embeddings."""
         spec = np.frombuffer(self.tokeniser.spec, np.uint8)
         tensors = digest_tensors({**self.state, "tokeniser.spec": spec})
-        return digest_plain([to_dict(self.config), self.about, tensors])
+        return digest_plain([to_dict(self.config), self.description.plain(), tensors])
 
     def parts(self) -> dict[str, Tensors]:
         """What the model folder stores."""
         return {"encoder": self.state, "tokeniser": {"spec": np.frombuffer(self.tokeniser.spec, np.uint8)}}
 
     @staticmethod
-    def from_parts(config: EncoderConfig, about: object, parts: Mapping[str, Tensors]) -> Embedder:
+    def from_parts(config: EncoderConfig, table: object, parts: Mapping[str, Tensors]) -> Embedder:
         """The checked inverse of `parts`; weights are checked against the network when it is built."""
-        if not isinstance(about, dict) or set(about) != ABOUT or not isinstance(about["config"], dict):
-            raise ModelFileError(f"the manifest's 'encoder' must have exactly {', '.join(sorted(ABOUT))}.")
-        if not isinstance(about["readings"], list) or not about["readings"]:
-            raise ModelFileError("the manifest's 'encoder' must list what is read of it.")
-        for plain in about["readings"]:
-            Reading.of(plain)
-        flags = isinstance(about["pooler"], bool) and isinstance(about["raw"], bool)
-        if about["engine"] not in {"lean", "transformers", "bilstm"} or not flags:
-            raise ModelFileError("the manifest's 'encoder' names an engine that this release does not know.")
-        if about["engine"] == "bilstm" and not all(
+        what = Description.from_plain(table)
+        if what.engine == "bilstm" and not all(
             a.dtype == np.float32 and np.isfinite(a).all() for a in parts["encoder"].values()
         ):
             raise ModelFileError("the model's encoder must hold finite numbers, all float32.")
@@ -158,7 +158,7 @@ class Embedder:
         spec = parts["tokeniser"].get("spec")
         if spec is None or spec.dtype != np.uint8 or spec.ndim != 1 or len(parts["tokeniser"]) != 1:
             raise ModelFileError("the tokeniser's part must hold its bytes and nothing else.")
-        return Embedder(config, about, parts["encoder"], Tokeniser(spec.tobytes(), config.max_tokens))
+        return Embedder(config, what, parts["encoder"], Tokeniser(spec.tobytes(), config.max_tokens))
 
 
 def half(embedding: NDArray[np.float32]) -> NDArray[np.float16]:

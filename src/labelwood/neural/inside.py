@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..arrays.tokens import Tokens
 from ..errors import ConfigError
 from ..recipes.network_settings import EncoderConfig, Reading
 from .embedder import Embedder
@@ -15,7 +16,7 @@ from .encoders import encoder as encoders
 from .encoders import pretrained
 from .encoders.bert import Layer, LeanBert, Packed
 from .encoders.encoder import LAST_TOKEN, Encoder, packed
-from .encoders.tokens import Tokens, by_length
+from .encoders.tokens import by_length
 
 TOKENS = 2048  # attention maps of so many tokens at once
 
@@ -31,7 +32,7 @@ class Attention:
 
 def copied(embedder: Embedder) -> Encoder:
     """The model's network, free to be read in another way."""
-    return encoders.rebuild(embedder.about, embedder.state)
+    return encoders.rebuild(embedder.description, embedder.state)
 
 
 def as_pretrained(embedder: Embedder) -> Encoder | None:

@@ -121,6 +121,13 @@ class LinearLevel:
     source: OnDemand | None = None
     dense_begin: int = 0  # first of X's dense columns that it reads
 
+    engine = "native"
+
+    @property
+    def reads(self) -> tuple[int, int, int]:
+        """Its sparse columns, its first dense column, its dense columns."""
+        return self.sparse_cols, self.dense_begin, self.dense_cols
+
     @functools.cached_property
     def native(self) -> _core.Level:
         if self.source is None:

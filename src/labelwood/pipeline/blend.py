@@ -9,20 +9,21 @@ level above the labels, the classifiers alone rank them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.sparse import Csr, Features
+from ..arrays.sparse import Csr
 from ..base.config import PerLevel, at, to_dict
 from ..errors import ConfigError
-from ..neural.attention_level import Descent, Levels, attending
+from ..models.descent import Descent, Level
 from ..neural.finetune.joint import Network, precision
 from ..parts.label_features import binary
 from ..parts.linear import LinearLevel
 from ..parts.rank_average import Ranking, merge
-from ..parts.search import Search, SearchConfig, search
+from ..parts.search import SearchConfig
 from ..parts.shortlist import all_rows, chosen, from_ids
 from ..parts.tree import Tree, up
 from ..recipes.runs import by_documents
@@ -44,7 +45,7 @@ class Classifiers:
     """A tree and its levels; the last ones, or all, are linear."""
 
     tree: Tree
-    levels: Levels
+    levels: Sequence[Level]
 
 
 def network_models(job: Job, encoded: Keyed[Encoded]) -> tuple[list[Model], tuple[float, ...]]:
@@ -75,12 +76,12 @@ def network_of(encoded: Keyed[Encoded]) -> Network:
 
 def train_beside(job: Job, encoded: Keyed[Encoded], rows: NDArray[np.int64] | None = None) -> Classifiers:
     """The classifiers beside a network, trained on some documents; None: on all."""
-    network, raw, recipe = network_of(encoded), encoded.value.raw, job.recipe
+    network, recipe, begin = network_of(encoded), job.recipe, encoded.value.classifiers_begin
     documents = Keyed(encoded.value.documents, encoded.key)
     part = documents if rows is None else taken(documents, rows)
     if recipe.ranker == "tree":
         tree = grow(job, documents, by_documents(recipe.labels), recipe.tree)[0]
-        levels = [level.value.reading(raw.shape[1]) for level in train_levels(job, part, tree)]
+        levels = [level.value.reading(begin) for level in train_levels(job, part, tree)]
         return Classifiers(tree.value, levels)
     depth, x = network.tree.depth, part.value.x
 
@@ -91,7 +92,7 @@ def train_beside(job: Job, encoded: Keyed[Encoded], rows: NDArray[np.int64] | No
     inputs = {"documents": part, "network": network.tuned.key, "search": to_dict(network.search), **settings(job)}
     stage = job.space.stage("ranker", inputs, make)
     ptr = network.tree.child_ptrs[-1]
-    last = LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols, raw.shape[1])
+    last = LinearLevel.from_tensors(ptr, stage.tensors, x.sparse_cols, x.dense_cols, begin)
     return Classifiers(network.tree, [*network.levels[: depth - 1], last])
 
 
@@ -189,9 +190,8 @@ def shortlist(job: Job, encoded: Keyed[Encoded], y: Csr, rows: NDArray[np.int64]
 
     As many as classifiers open at prediction.
     """
-    network, raw, config, threads = network_of(encoded), encoded.value.raw, job.recipe.shortlist, job.run.workers
-    tree, beam, depth = network.tree, network.search.beam, network.tree.depth
-    raw = raw if rows is None else raw[rows]
+    network, config, threads = network_of(encoded), job.recipe.shortlist, job.run.workers
+    tree, depth = network.tree, network.tree.depth
     if depth == 1:
         return all_rows(y.rows)
     source, teacher = at(config.source, depth - 1, depth, "shortlist.source"), up(y, tree, depth - 2)
@@ -201,14 +201,8 @@ def shortlist(job: Job, encoded: Keyed[Encoded], y: Csr, rows: NDArray[np.int64]
         width = known(job.recipe, network)
     else:
         width = opened(tree, at(config.parents, depth - 1, depth, "shortlist.parents"))
-    width, above = min(width, tree.size(depth - 2)), network.levels[: depth - 1]
-    deep, linear = attending(above)
-    if deep:
-        keeps = [at(beam, t, len(network.levels), "finetune.parents") for t in range(depth - 2)]
-        embedder = encoded.value.documents.reader.embedder
-        assert embedder is not None
-        ids = Descent(embedder, deep, tree, threads).reach(raw, [*keeps, width]).nodes
-    else:
-        what = Search(network.search, len(network.levels), width, cols=(0, raw.shape[1]))
-        ids, _ = search(Features(dense=raw.astype(np.float32)), linear, what, threads=threads)
-    return chosen(source, teacher, from_ids(ids, tree.size(depth - 2)))
+    width = min(width, tree.size(depth - 2))
+    embedder = encoded.value.documents.reader.embedder
+    x = encoded.value.network_features(rows)
+    ids = Descent(tree, network.levels, network.search, (0, x.dense_cols), embedder).reach(x, depth - 1, threads, width)
+    return chosen(source, teacher, from_ids(ids.nodes, tree.size(depth - 2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..storage.keyed import Keyed
 if TYPE_CHECKING:
     from ..arrays.names import Names
     from ..data import Dataset
-    from ..neural.attention_level import Levels
+    from ..models.descent import Level
     from ..neural.embedder import Embedder
     from ..parts.search import SearchConfig
     from ..parts.tfidf import Tfidf
@@ -69,7 +70,7 @@ def taken(documents: Keyed[Documents], rows: NDArray[np.int64]) -> Keyed[Documen
 
 
 def made_model(
-    job: Job, documents: Documents, tree: Tree, levels: Levels, *, centroids: Features | None = None,
+    job: Job, documents: Documents, tree: Tree, levels: Sequence[Level], *, centroids: Features | None = None,
     search: SearchConfig | None = None,
 ) -> Model:  # fmt: skip
     """A model of a trained tree; `documents` tell what it reads, one row is enough."""

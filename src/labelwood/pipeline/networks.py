@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, Features, stacked
+from ..arrays.tokens import Tokens
 from ..base.config import to_dict
 from ..data.dataset import align_labels
 from ..errors import ConfigError, DataError, needs
@@ -17,7 +18,7 @@ from ..neural.embedder import Embedder, unit
 from ..neural.encoders import pretrained
 from ..neural.encoders import word_vectors as sources
 from ..neural.encoders.onnx import check_exportable
-from ..neural.encoders.tokens import Tokeniser, Tokens
+from ..neural.encoders.tokens import Tokeniser
 from ..neural.finetune.base import Tuned, TuningData
 from ..neural.finetune.joint import Cascade, Network
 from ..neural.finetune.label_attention import Stepwise
@@ -56,13 +57,29 @@ class Encoded:
     documents: Documents  # X = [words ; the last reading]
     network: Network | None
     raw: NDArray[Any]  # all readings, which those levels read
+    tokens: Tokens  # or these
     held_out: tuple[Features, Csr] | None = None  # the user's held-out documents as models read them, and their labels
 
     def features(self, rows: NDArray[np.int64]) -> Features:
-        """X of some documents as models beside a network read it: words, all readings, the last one at its length."""
+        """X of some documents as the models of this run read it."""
         words, embedder = self.documents.x.sparse, self.documents.reader.embedder
         assert embedder is not None
-        return Features(None if words is None else words.take(rows), embedder.dense(self.raw[rows]))
+        return embedder.features(None if words is None else words.take(rows), self.tokens.take(rows), self.raw[rows])
+
+    def network_features(self, rows: NDArray[np.int64] | None) -> Features:
+        """X of some documents (None: all) as the network's own levels read it."""
+        embedder = self.documents.reader.embedder
+        assert embedder is not None
+        if embedder.attends:
+            return Features(tokens=self.tokens if rows is None else self.tokens.take(rows))
+        return Features(dense=(self.raw if rows is None else self.raw[rows]).astype(np.float32))
+
+    @property
+    def classifiers_begin(self) -> int:
+        """The first dense column that classifiers read, where the network's own levels read others before it."""
+        embedder = self.documents.reader.embedder
+        assert embedder is not None
+        return 0 if embedder.attends else self.raw.shape[1]
 
 
 def held_out(job: Job, words: Keyed[Documents]) -> HeldOut | None:
@@ -111,22 +128,19 @@ def encode(
 ) -> Keyed[Encoded]:  # fmt: skip
     """Words and embedding of all documents side by side, as far as the recipe reads them."""
     recipe, rows = job.recipe, job.problem.y.rows
-    alone = recipe.ranker == "none"
-    if alone and tuned.value.embedder.attends:  # nobody learns from embeddings, one row tells their columns
-        embedder, first = tuned.value.embedder, tuned.value.tokens.value.first(1)
-        embedding = Keyed.made_of(embedder.embed(first, job.run.workers), what="one row", tuned=tuned)
-    else:
-        embedding, embedder = embeddings(job, tuned)
-    read = words if recipe.encoder.features != "embedding" and not alone else None
+    embedding, embedder = embeddings(job, tuned)
+    read = words if recipe.encoder.features != "embedding" and recipe.ranker != "none" else None
     sparse = None if read is None else read.value.x.sparse
     network, given = tuned.value.network, None
     if held is not None and network is not None:
         there = None if sparse is None else held.words
-        given = Features(there, embedder.dense(embedding.value[rows:])), held.y
-    raw = embedding.value[:rows]
-    last = None if recipe.encoder.features == "words" else embedder.last(raw)
+        last_rows = np.arange(rows, len(tuned.value.tokens.value))
+        given = embedder.features(there, tuned.value.tokens.value.take(last_rows), embedding.value[rows:]), held.y
+    raw, tokens = embedding.value[:rows], tuned.value.tokens.value.first(rows)
+    last = None if recipe.encoder.features == "words" or not embedder.embeds else embedder.last(raw)
     reader = Reader(None if sparse is None else words.value.reader.tfidf, embedder)
-    found = Encoded(Documents(Features(sparse, last), job.problem.y, reader), network, raw, given)
+    x = Features(sparse, last, tokens if embedder.attends else None)
+    found = Encoded(Documents(x, job.problem.y, reader), network, raw, tokens, given)
     return Keyed.made_of(found, what="encoded", embedding=embedding, encoder=to_dict(recipe.encoder), words=read)
 
 
@@ -136,6 +150,8 @@ def embeddings(job: Job, tuned: Keyed[FineTuned]) -> tuple[Keyed[NDArray[Any]], 
     graph = config.runtime != "torch"
     if tuned.value.tuned is not None and not graph and not embedder.attends:
         return Keyed(tuned.value.tuned.embedding, tuned.key), embedder
+    if not embedder.embeds:
+        return Keyed(embedder.embed(tokens.value, job.run.workers), tuned.key), embedder
 
     def make() -> dict[str, NDArray[Any]]:
         made = embedder.exported() if graph else embedder
@@ -174,7 +190,7 @@ def _start(job: Job, held: HeldOut | None) -> tuple[Embedder, Keyed[Tokens]]:
         network = encoders.load(source, config, recipe.seed)
         embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
     if config.runtime != "torch":
-        check_exportable(embedder.about)
+        check_exportable(embedder.description)
 
     def make() -> dict[str, NDArray[Any]]:
         with progress.stage("reading tokens", len(texts), "docs") as tick:
@@ -192,8 +208,8 @@ def _start(job: Job, held: HeldOut | None) -> tuple[Embedder, Keyed[Tokens]]:
 
 def _check_tokens(tokens: Tokens, embedder: Embedder) -> None:
     """ConfigError where the texts hold nothing that the encoder reads, or its tokeniser is of another encoder."""
-    words = embedder.about["config"].get("vocab_size")
-    if isinstance(words, int) and int(tokens.ids.max(initial=0)) >= words:
+    words = embedder.description.vocabulary
+    if words is not None and int(tokens.ids.max(initial=0)) >= words:
         raise ConfigError(
             f"the tokenizer of {embedder.config.model} gives the token {int(tokens.ids.max())}, but its network knows "
             f"only {words}; the two do not belong together."

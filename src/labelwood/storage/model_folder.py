@@ -16,7 +16,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from ..base import canonical_json
 from ..base.digests import Chunk, digest_blocks
 from ..errors import ConfigError, ModelFileError, StorageError, nearest
 from . import atomic_files, safetensors_file
+from .migrations import MIGRATIONS
 
 FORMAT = "labelwood"
-SCHEMA = 1
+SCHEMA = 2
 MANIFEST = "labelwood.json"
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # schema n → a manifest of schema n + 1
 
 PART = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 DATA_FILE = re.compile(rf"{PART.pattern}-[0-9a-f]{{16}}\.safetensors")

@@ -7,7 +7,6 @@ without padding (lean.py) and the models of transformers. The third is a BiLSTM 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -18,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
 from ...recipes.network_settings import WIDTHS, EncoderConfig, Reading
@@ -25,9 +25,10 @@ from ..training.head import Rows
 from . import bert, bilstm
 from .bert import Packed
 from .bilstm import BiLstm
+from .description import Description
 from .label_attention import LabelAttention
 from .pretrained import Source
-from .tokens import Tokens, by_length
+from .tokens import by_length
 from .word_vectors import Words
 
 ATTENTION_DROPOUTS = ("attention.self", "attention.dropout")  # names of modules that drop attention weights
@@ -290,16 +291,16 @@ def _reading(encoder: Encoder, config: EncoderConfig, seed: int = 0) -> Encoder:
     return encoder.read([Reading((layer,), config.pooling)], seed)
 
 
-def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Encoder:
+def rebuild(what: Description, state: Mapping[str, NDArray[Any]]) -> Encoder:
     """The inverse of `describe` and `state`: an encoder from a model folder."""
-    config = about["config"]
-    if about["engine"] == "lean":
+    config = what.architecture
+    if what.engine == "lean":
         if not bert.supports(config):
             raise ModelFileError("the model's encoder is not a BERT that this release knows.")
         with torch.device("meta"):
             net: nn.Module = bert.LeanBert(config)
         net.to_empty(device="cpu")
-    elif about["engine"] == "bilstm":
+    elif what.engine == "bilstm":
         bilstm.check(config, state.get("words.weight"))
         net = BiLstm(config)
     else:
@@ -309,21 +310,17 @@ def rebuild(about: Mapping[str, Any], state: Mapping[str, NDArray[Any]]) -> Enco
         net = cast(Any, AutoModel).from_config(
             AutoConfig.for_model(config["model_type"], **kind), trust_remote_code=False
         )
-    encoder = Encoder(net, config, about["engine"], about["pooler"])
-    encoder.read([Reading.of(plain) for plain in about["readings"]])
+    encoder = Encoder(net, config, what.engine, what.pooler)
+    encoder.read(list(what.readings))
     encoder.load(state)
     return encoder
 
 
-def describe(encoder: Encoder) -> dict[str, Any]:
-    """What a model folder must know to build the encoder again, as plain data."""
-    config = json.loads(json.dumps(encoder.config, default=str))
-    for name in ("auto_map", "_name_or_path", "transformers_version"):  # of where it came from, not of what it is
-        config.pop(name, None)
-    readings = [reading.plain() for reading in encoder.readings]
-    return {
-        "config": config, "engine": encoder.engine, "pooler": encoder.has_pooler, "readings": readings, "raw": False,
-    }  # fmt: skip
+def describe(encoder: Encoder) -> Description:
+    """What a model folder must know to build the encoder again."""
+    return Description.of_checkpoint(
+        encoder.config, encoder.engine, pooler=encoder.has_pooler, readings=encoder.readings
+    )
 
 
 def _engine(config: Mapping[str, Any], asked: str) -> str:

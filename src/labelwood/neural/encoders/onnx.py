@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
 from ...recipes.network_settings import Reading
-from .tokens import Tokens, by_length
+from .description import Description
+from .tokens import by_length
 
 MS = "com.microsoft"
 OPSET = 17
@@ -45,21 +47,21 @@ class Shape:
         return max(layer for reading in self.readings for layer in reading.layers)
 
     @staticmethod
-    def of(about: Mapping[str, Any]) -> Shape:
-        config = about["config"]
-        if about["engine"] != "lean":
+    def of(what: Description) -> Shape:
+        """Of an encoder that can become a graph; ConfigError where it cannot."""
+        config = what.architecture
+        if what.engine != "lean":
             raise ConfigError(
                 f"encoder.runtime = onnx is for BERT and its like, but this encoder is a {config.get('model_type')}; "
                 "use torch."
             )
-        readings = tuple(Reading.of(plain) for plain in about["readings"])
         tanh = config["hidden_act"] != "gelu"
-        return Shape(config["num_attention_heads"], config["layer_norm_eps"], tanh, about["pooler"], readings)
+        return Shape(config["num_attention_heads"], config["layer_norm_eps"], tanh, what.pooler, what.readings)
 
 
-def check_exportable(about: Mapping[str, Any]) -> None:
+def check_exportable(what: Description) -> None:
     """Say before a training what would keep its encoder from becoming a graph: another architecture, or no package."""
-    Shape.of(about)
+    Shape.of(what)
     with needs("encoder.runtime = onnx", "onnx"):
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401

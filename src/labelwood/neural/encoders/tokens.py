@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.sparse import pointers
+from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
 
@@ -27,50 +28,6 @@ class Documents(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, i: int, /) -> str: ...
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Tokens:
-    """Token ids of documents, one after the other."""
-
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]  # (documents + 1,)
-    frame: int = 0  # special tokens of every document: one that has no others is empty
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
-
-    def followed_by(self, others: Tokens) -> Tokens:
-        """These documents, then the others."""
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]])
-        return Tokens(np.concatenate([self.ids, others.ids]), offsets, self.frame)
-
-    def first(self, count: int) -> Tokens:
-        """The first documents."""
-        return Tokens(self.ids[: self.offsets[count]], self.offsets[: count + 1], self.frame)
-
-    def take(self, rows: NDArray[np.integer[Any]]) -> Tokens:
-        """The named documents, in that order."""
-        lengths = self.lengths[rows]
-        offsets = pointers(lengths)
-        where = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Tokens(self.ids[where], offsets, self.frame)
-
-    def padded(self, width: int) -> NDArray[np.float32]:
-        """(documents, width) ids as numbers, exact below 2^24; -1 for none."""
-        found = np.full((len(self), width), -1, np.float32)
-        found[np.arange(width) < self.lengths[:, None]] = self.ids
-        return found
-
-    @staticmethod
-    def of_padded(rows: NDArray[np.float32]) -> Tokens:
-        """The inverse of `padded`."""
-        there = rows >= 0
-        return Tokens(rows[there].astype(np.int32), pointers(there.sum(1)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features
+from ...arrays.tokens import Tokens
 from ...base.config import at, at_path, to_dict
 from ...errors import ConfigError
 from ...parts.label_features import binary
@@ -20,7 +21,6 @@ from ...parts.linear import LinearConfig, relevance
 from ...parts.tree import Tree, up
 from ...recipes.network_settings import FinetuneConfig
 from ..embedder import Embedder
-from ..encoders.tokens import Tokens
 
 if TYPE_CHECKING:
     from ...pipeline.run_options import Run
@@ -131,7 +131,7 @@ class Tuning:
         from ..encoders import encoder as encoders
 
         config = self.config
-        network = encoders.rebuild(self.embedder.about, self.embedder.state if above is None else above.weights)
+        network = encoders.rebuild(self.embedder.description, self.embedder.state if above is None else above.weights)
         network.drop(config.dropout, config.attention_dropout)
         if config.frozen_layers > network.depth:
             raise ConfigError(

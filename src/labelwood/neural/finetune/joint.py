@@ -9,6 +9,7 @@ search is that of all recipes: a plain margin chooses the clusters, and nothing 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ...parts.label_features import binary
 from ...parts.linear import LinearLevel, from_weights
 from ...parts.search import Search, SearchConfig, search
 from ...parts.tree import Tree, up
-from ...recipes.network_settings import WIDTHS, Reading
+from ...recipes.network_settings import Reading
 from ..attention_level import AttentionLevel
 from ..embedder import half
 from .base import Tensors, Tuned, Tuning
@@ -41,9 +42,9 @@ class Network:
     """A trained network of all levels as models use it."""
 
     tuned: Tuned
-    readings: list[Reading]
+    readings: Sequence[Reading]
     tree: Tree
-    levels: list[LinearLevel] | list[AttentionLevel]
+    levels: Sequence[LinearLevel | AttentionLevel]
     search: SearchConfig
     held: NDArray[np.int64]  # documents that it was measured on and never learned from
 
@@ -88,8 +89,7 @@ class Cascade(Tuning):
     @property
     def hidden(self) -> int:
         """The encoder's width."""
-        config = self.embedder.about["config"]
-        return int(next(config[name] for name in WIDTHS if isinstance(config.get(name), int)))
+        return self.embedder.description.width
 
     def train(self) -> Network:
         """The network, trained or found in the workspace."""

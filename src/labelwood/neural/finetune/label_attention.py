@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...arrays.sparse import Csr
+from ...arrays.tokens import Tokens
 from ...parts.search import SearchConfig
 from ..attention_level import AttentionLevel, scorer
-from ..encoders.tokens import Tokens
 from . import matcher
 from .base import Tensors, Tuned
 from .joint import Network
@@ -37,13 +37,13 @@ class Stepwise(Recursion):
 
     def train(self) -> Network:  # type: ignore[override]
         """The networks of all levels as one."""
-        chain, size = self.chain(), self.recipe.encoder.max_tokens
+        chain = self.chain()
         weights = {f"encoder.{t}.{name}": a for t, one in enumerate(chain) for name, a in one.weights.items()}
         levels = [
-            AttentionLevel.of(one.head(t), ptr, size)
+            AttentionLevel.of(one.head(t), ptr)
             for t, (one, ptr) in enumerate(zip(chain, self.tree.child_ptrs, strict=False))
         ]
-        readings = self.embedder.readings * self.levels
+        readings = [*self.embedder.readings * self.levels]
         if self.recipe.ranker != "none":  # what the classifiers read beside the words
             readings.append(dataclasses.replace(readings[0], pooling="mean"))
         beam = (*(self.width(t) for t in range(1, self.levels)), 1)

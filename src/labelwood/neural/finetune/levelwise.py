@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features
+from ...arrays.tokens import Tokens
 from ...metrics.ranking import hits
 from ...parts.label_features import binary
 from ...parts.linear import LinearConfig, Place, relevance, train_level
 from ...parts.shortlist import all_rows, chosen, from_ids
 from ...parts.tree import up
 from ..embedder import half, unit
-from ..encoders.tokens import Tokens
 from . import matcher
 from .base import Tensors, Tuned, Tuning
 from .matcher import Matched

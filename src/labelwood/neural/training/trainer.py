@@ -21,11 +21,11 @@ import torch
 from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr
+from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import TrainingError
 from ...parts.shortlist import from_ids
 from ..encoders.encoder import Encoder, packed
-from ..encoders.tokens import Tokens
 from .head import Candidates, Head, Rows, batch_loss
 from .optim import Optimiser, part
 
