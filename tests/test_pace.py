@@ -29,7 +29,7 @@ def test_a_time_becomes_steps_that_a_continued_run_keeps(tmp_path, monkeypatch):
     planned = timing.timed(recipe, "3s", data, run)
     assert planned.finetune.steps == (115, 115)
     with pytest.raises(Stop):
-        train_into(tmp_path / "m", data, planned, dataclasses.replace(run, tell=stop_at_once))
+        train_into(tmp_path / "m", data, planned, dataclasses.replace(run, on_event=stop_at_once))
     again = dataclasses.replace(run, resume=True)
     assert timing.timed(recipe, "1h", data, again) == planned
     train_into(tmp_path / "m", data, planned, again)
@@ -104,7 +104,7 @@ def test_events_are_records_with_right_checksums(tmp_path):
     unmasked = (crc - 0xA282EAD8) & 0xFFFFFFFF
     assert ((unmasked >> 17) | (unmasked << 15)) & 0xFFFFFFFF == 0xE3069283
     log = tensorboard.EventFile(tmp_path / "logs")
-    fit({"finetune.steps": 2}, tell=log)
+    fit({"finetune.steps": 2}, on_event=log)
     raw, at, bodies = log.path.read_bytes(), 0, []
     while at < len(raw):
         size = struct.unpack_from("<Q", raw, at)[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .api import load, plan, train
 from .arrays.sparse import Csr, Features
+from .base.progress import Event, Progress, Silent, Terminal
 from .data import Dataset, ReadOptions
 from .data import read as read_data
 from .errors import (
@@ -27,6 +28,7 @@ from .models.ensemble import Ensemble
 from .models.model import Model
 from .models.predictor import Predictor
 from .parts.rank_average import EnsembleConfig
+from .pipeline.run_options import Run
 from .planning.estimate import Plan
 from .recipes.methods import methods
 from .recipes.recipe import Recipe
@@ -41,6 +43,7 @@ __all__ = [
     "Ensemble",
     "EnsembleConfig",
     "Evaluation",
+    "Event",
     "Features",
     "LabelwoodError",
     "MetricsConfig",
@@ -49,9 +52,13 @@ __all__ = [
     "ModelFileError",
     "Plan",
     "Predictor",
+    "Progress",
     "ReadOptions",
     "Recipe",
+    "Run",
+    "Silent",
     "StorageError",
+    "Terminal",
     "TrainingError",
     "__version__",
     "load",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .base import memory_budget
-from .base.progress import Progress, Silent
+from .base.old_keywords import old_keywords
 from .data import (
     Dataset,
     Labels,
@@ -29,7 +28,16 @@ from .recipes.methods import resolve
 
 __all__ = ["load", "plan", "train"]
 
+_SAME = ("threads", "device", "memory", "progress", "work", "resume", "overwrite")
+_OLD_TRAIN = {name: name for name in _SAME} | {"tell": "on_event"}
+_OLD_PLAN = {"threads": "threads", "work": "work"}
 
+
+def _somewhere(work: bool) -> Path | None:
+    return Path() if work else None  # a plan writes nothing there
+
+
+@old_keywords("run", Run, _OLD_TRAIN)
 def train(
     data: str | Path | Dataset | Sequence[str] | None = None,
     labels: Labels | None = None,
@@ -38,24 +46,19 @@ def train(
     relevance: Iterable[Sequence[float]] | None = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
     seed: int | None = None,
-    options: ReadOptions = ReadOptions(),
-    threads: int = 0,
-    progress: Progress | None = None,
-    work: str | Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    memory: str | int | None = None,
-    valid: str | Path | Dataset | None = None,
     time: str | float | None = None,
-    device: str = "cpu",
-    tell: Callable[[Any], None] | None = None,
+    valid: str | Path | Dataset | None = None,
+    run: Run = Run(),
 ) -> Predictor:
     """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
+
+    First the data, then the recipe (what is trained), then the run (how).
 
     data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
     labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
@@ -65,24 +68,20 @@ def train(
               in the model for people to read, and used in training if `labels.kind` says so
     taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it sets
               `tree.kind = "taxonomy"`, and the model does not need it any more
+    options   how a file is read: its format, its fields, what to do with bad lines
+    method    the recipe, see `methods()`; `preset` names a set of its settings, `config` a TOML file or a mapping
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
-    work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
-              with `overwrite=True` it starts over
-    memory    a budget such as "8GB": a BudgetError says at once if it cannot do; no result depends on it
+    seed      every random choice follows from it
+    time      how long fine-tuning may take, such as "10m": the steps of each level are fixed by it at the start
     valid     held-out data, a path or a Dataset, by which a fine-tuning chooses between its states (never your test
               set); without it some training documents are held back for that
-    time      how long fine-tuning may take, such as "10m": the steps of each level are fixed by it at the start
-    device    where an encoder is trained: cpu, cuda or mps
-    tell      is called with an Event (stage, step, loss, docs per second, …) after every step of a fine-tuning
+    run       threads, device, memory, progress, a workspace to resume from: see `Run`
     """
-    if (resume or overwrite) and (work is None or (resume and overwrite)):
-        raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
+    _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
-    folder = None if work is None else Path(work)
-    run = Run(threads, progress or Silent(), folder, resume, overwrite, memory_budget.parse(memory), device, tell)
     if time is not None:
         from .planning.timing import timed
 
@@ -93,6 +92,7 @@ def train(
     return run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
 
 
+@old_keywords("run", Run, _OLD_PLAN, {"work": _somewhere})
 def plan(
     data: str | Path | Dataset | Sequence[str] | None = None,
     labels: Labels | None = None,
@@ -100,19 +100,27 @@ def plan(
     X: object = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
-    options: ReadOptions = ReadOptions(),
-    threads: int = 0,
-    work: bool = False,
+    run: Run = Run(),
 ) -> Plan:
-    """What `train` would take: memory and time by stage, and the size of the model; `work`: with a workspace."""
+    """What `train` would take: memory and time by stage, and the size of the model; nothing is written.
+
+    `run` is that of the training: with `Run(work=FOLDER)` finished stages are on disk and less stays in memory.
+    """
+    _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
     dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
-    return run_plan(dataset, recipe, Run(threads, work=Path() if work else None))
+    return run_plan(dataset, recipe, run)
+
+
+def _check_run(run: object) -> None:
+    if not isinstance(run, Run):
+        raise ConfigError(f"run must be a Run, such as Run(threads=4), but is of type {type(run).__name__}.")
 
 
 def _has_taxonomy(data: object, taxonomy: object) -> bool:

@@ -4,11 +4,13 @@
         _core.train_level(..., progress=tick)  # native calls take the callback as it is
     progress.timings  # {"training level 2": 12.3}
 
-`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long.
+`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long. A
+fine-tuning says more than how far it is: an `Event` after each step.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,21 @@ from typing import Any, Protocol, TextIO
 
 Tick = Callable[[int, int], None]
 WIDE = 120  # columns of a terminal on which there is room for a bar
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What `Run(on_event=…)` is told after a step of a fine-tuning; `quality` only where the model was measured."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float
+    docs_per_second: float
+    candidates: float  # per document
+    rate: float  # of learning
+    seconds_left: float  # of training steps, those of levels to come included, at the present pace
+    quality: float | None = None  # 0 to 1
 
 
 class Progress(Protocol):
@@ -115,7 +132,7 @@ class Terminal(Silent):
             self._bar.task_ids[0], description=path, completed=done, total=total or None, status=text, refresh=True
         )
 
-    def tell(self, event: Any) -> None:
+    def tell(self, event: Event) -> None:
         """What a fine-tuning says of a step: its loss, candidates and last quality, beside the bar."""
         parts = [
             f"loss {event.loss:.3g}",

@@ -68,7 +68,7 @@ def compare(
     chosen = recipes(names, parse_settings(set_ or []), seed, taxonomy=taxonomy is not None)
     Sides(label_texts, taxonomy)  # a mistake in them is better found now
     allowed = None if time is None else seconds(time)
-    run = Run(threads, Terminal(), device=device)
+    run = Run(threads, device, progress=Terminal())
     metrics = MetricsConfig(ks=(1, 3, 5))
     rows, failed = run_all(
         Files(data, test, label_texts, taxonomy),

@@ -1,41 +1,77 @@
-"""How to run a training, never what comes out of it."""
+"""How a training runs, beside what is trained: `Run` for users, `Keeping` for what commands add to a workspace."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from ..base import memory_budget
 from ..base.memory_budget import Guard
-from ..base.progress import Progress, Silent
+from ..base.progress import QUIET, Event, Progress
 from ..base.threads import workers
 from ..errors import ConfigError
+
+DEVICES = ("cpu", "cuda", "mps")
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """How to run, never what comes out: nothing here changes a bit of the model."""
+    """How a training runs. Nothing of it stands in the model; what is trained is the recipe's.
 
-    threads: int = 0  # 0: all cores of this process
-    progress: Progress = dataclasses.field(default_factory=Silent)
-    work: Path | None = None  # workspace folder; None: keep nothing
+    Linear recipes give the same bytes for every Run. An encoder rounds by the number of threads and by the device: with
+    the same of both it gives the same bytes.
+
+    threads    threads of all stages; 0 is all cores of this process
+    device     where an encoder is trained: cpu, cuda or mps
+    memory     a budget such as "8GB", or bytes: a BudgetError says at once if it cannot do
+    progress   is told of stages as they begin, go on and end: `Terminal()` draws them, `Silent()` keeps their times
+    work       a folder that keeps finished stages, also after success
+    resume     goes on from the stages that are kept in `work`
+    overwrite  starts over in `work`
+    on_event   is called with an `Event` (stage, step, loss, documents per second, …) after every step of a fine-tuning
+    """
+
+    threads: int = 0
+    device: str = "cpu"
+    memory: str | int | None = None
+    progress: Progress = QUIET
+    work: str | Path | None = None
     resume: bool = False
     overwrite: bool = False
-    memory: int | None = None  # bytes that may be held; None: no budget
-    device: str = "cpu"  # where encoders are trained: cpu, cuda or mps
-    tell: Callable[[Any], None] | None = None  # is given an Event after every step of a fine-tuning
-    shared: bool = False  # the workspace serves several runs, which find each other's stages there
-    keep_every: float = 180.0  # seconds between two states of a fine-tuning that are kept
-    reused: Callable[[float], None] | None = None  # is given the seconds that a stage had taken which is found done
+    on_event: Callable[[Event], None] | None = None
 
     def __post_init__(self) -> None:
         workers(self.threads)  # refuses nonsense before any work
-        if self.device.partition(":")[0] not in {"cpu", "cuda", "mps"}:
-            raise ConfigError(f"device must be cpu, cuda or mps, but is {self.device!r}.")
-        if self.memory is not None and not isinstance(self.progress, Guard):
-            object.__setattr__(self, "progress", Guard(self.progress, self.memory))
+        if not isinstance(self.device, str) or self.device.partition(":")[0] not in DEVICES:
+            raise ConfigError(f"device must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}, but is {self.device!r}.")
+        if (self.resume or self.overwrite) and (self.work is None or (self.resume and self.overwrite)):
+            raise ConfigError(
+                "resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run."
+            )
+        if self.budget is not None and not isinstance(self.progress, Guard):
+            object.__setattr__(self, "progress", Guard(self.progress, self.budget))
 
     @property
     def workers(self) -> int:
+        """The number of threads, at least 1."""
         return workers(self.threads)
+
+    @property
+    def budget(self) -> int | None:
+        """`memory` in bytes."""
+        return memory_budget.parse(self.memory)
+
+    @property
+    def folder(self) -> Path | None:
+        """`work` as a path."""
+        return None if self.work is None else Path(self.work)
+
+
+@dataclasses.dataclass(frozen=True)
+class Keeping:
+    """How a workspace keeps a run; set by commands and reports, not by users of the library."""
+
+    shared: bool = False  # several runs find each other's stages in it; none clears or removes them
+    every: float = 180.0  # seconds between two states of a fine-tuning that are kept
+    reused: Callable[[float], None] | None = None  # is given the seconds that a stage had taken which is found done

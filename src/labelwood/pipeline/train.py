@@ -30,7 +30,7 @@ from ..parts.tfidf import Tfidf
 from ..parts.tree import Tree, level_sizes
 from ..recipes.recipe import Recipe, check_depth
 from ..storage.stage_cache import Workspace
-from .run_options import Run
+from .run_options import Keeping, Run
 from .stages import Grown, Level, Stages, shared_levels
 from .training_set import Problem, prepare
 
@@ -38,20 +38,23 @@ if TYPE_CHECKING:
     from .networks import Encoded
 
 
-def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
+def train(
+    data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None, keeping: Keeping = Keeping()
+) -> Predictor:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder.
 
     `valid` are held-out documents that choose between states of a network; a recipe without one does not look at them.
     """
-    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
+    with Workspace(run.folder, shared=keeping.shared, reused=keeping.reused, every=keeping.every) as space:
         return _train(data, recipe, run, space, valid)
 
 
 def train_into(
-    folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None, keep_work: bool = False
-) -> Predictor:
+    folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None,
+    keeping: Keeping = Keeping(), keep_work: bool = False,
+) -> Predictor:  # fmt: skip
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
-    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
+    with Workspace(run.folder, shared=keeping.shared, reused=keeping.reused, every=keeping.every) as space:
         model = _train(data, recipe, run, space, valid)
         with run.progress.stage("saving"):
             model.save(folder)

@@ -107,14 +107,15 @@ def plan(data: Dataset, recipe: Recipe, run: Run) -> Plan:
 
 def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
     """The run with as many threads as its budget allows; BudgetError with the figure it would need if none do."""
-    if run.memory is None:
+    budget = run.budget
+    if budget is None:
         return run
     sizes, seconds = _measured(data, recipe, run)
     for threads in range(run.workers, 0, -1):
         found = _planned(sizes, recipe, threads, seconds)
-        if found.memory <= run.memory:
+        if found.memory <= budget:
             return dataclasses.replace(run, threads=threads)
-    raise _refused(found, sizes, recipe, run.memory)
+    raise _refused(found, sizes, recipe, budget)
 
 
 def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str, float]]:
@@ -182,7 +183,7 @@ class _Trial:
         self.words = time.process_time() - start
         self.x = part.features
         recipe = _for_sample(recipe, len(prepare(part).seen), labels)
-        self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
+        self.model: Predictor = train(part, recipe, Run(run.threads, progress=self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
         self.records = [sum(a.nbytes for a in level.tensors().values()) for level in self.model.members[0].levels]
         self.sizes = self.model.members[0].tree.sizes

@@ -76,7 +76,7 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
-    kept = _kept_recipe(run.work, model) if run.resume else None
+    kept = _kept_recipe(run.folder, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:
         return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
     with run.progress.stage("measuring the pace"):

@@ -25,7 +25,7 @@ from ..data import Dataset, ReadOptions, read, read_label_texts, read_taxonomy, 
 from ..errors import ConfigError, LabelwoodError, TrainingError
 from ..metrics.ranking import MetricsConfig
 from ..models.ensemble import load
-from ..pipeline.run_options import Run
+from ..pipeline.run_options import Keeping, Run
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
 from ..recipes.methods import resolve
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ONE = 60  # documents that are predicted alone, for the latency
-PARTS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,11 +181,10 @@ def work(job: dict[str, Any], progress: Progress) -> Row:
     folder = out / "models" / job["name"].replace(":", "-")
     tell = progress.tell if isinstance(progress, Terminal) else None
     before: list[float] = []
-    run = Run(
-        job["threads"], progress, out / "work", device=job["device"], shared=True, tell=tell, reused=before.append
-    )
+    run = Run(job["threads"], job["device"], progress=progress, work=out / "work", on_event=tell)
     start = time.perf_counter()
-    train_into(folder, data, recipe, run, keep_work=True)
+    keeping = Keeping(shared=True, reused=before.append)
+    train_into(folder, data, recipe, run, keeping=keeping, keep_work=True)
     training = time.perf_counter() - start + sum(before)
     memory = _peak()
     model = load(folder)

@@ -105,13 +105,15 @@ class Workspace:
     """Runs stages, keeping each one on disk; with folder None everything stays in memory."""
 
     def __init__(
-        self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None
-    ) -> None:
+        self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None,
+        every: float = 180.0,
+    ) -> None:  # fmt: skip
         """`shared`: several runs, one after another, find each other's stages here; none clears or removes them.
 
-        `reused` is given the seconds that a stage had taken which is found done, or is continued.
+        `reused` is given the seconds that a stage had taken which is found done, or is continued. `every` so many
+        seconds the state of a fine-tuning is kept.
         """
-        self.shared, self.reused = shared, reused
+        self.shared, self.reused, self.every = shared, reused, every
         self.folder = None if folder is None else atomic_files.as_path(folder)
         self._held = ExitStack()
         self._begun = False
