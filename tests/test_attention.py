@@ -222,7 +222,7 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
 
 def test_an_ensemble_with_another_recipe(tmp_path):
-    both = lw.Ensemble([fit(DEEP), lw.train(TEXTS, LISTS, threads=1)])
+    both = lw.Ensemble([fit(DEEP), lw.train(TEXTS, LISTS, run=lw.Run(1))])
     both.save(tmp_path / "m")
     found = lw.load(tmp_path / "m")
     assert found.method == "attentionxml + xr-linear"

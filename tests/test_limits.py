@@ -103,7 +103,7 @@ def dimensions(count: int) -> None:
 
 PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_INDEX": lambda n, _: as_csr(sparse.csr_matrix((1, n))),
-    "MAX_K": lambda n, _: lw.train(*keyword_set(), threads=1).predict(["word1"], k=n),
+    "MAX_K": lambda n, _: lw.train(*keyword_set(), run=lw.Run(1)).predict(["word1"], k=n),
     "MAX_BEAM": lambda n, _: resolve(settings={"search.beam": n}),
     "MAX_VALUE": lambda n, _: value_in_a_matrix(n),
     "MAX_THREADS": lambda n, _: Run(threads=n),

@@ -89,7 +89,7 @@ def test_every_network_has_a_plan_and_a_budget(method):
     found = lw.plan(TEXTS, LISTS, method=method)
     assert any("fine-tuning" in part.name for part in found.parts)
     with pytest.raises(lw.LabelwoodError, match="needs about"):
-        lw.train(TEXTS, LISTS, method=method, memory="1MB")
+        lw.train(TEXTS, LISTS, method=method, run=lw.Run(memory="1MB"))
 
 
 def test_logs_that_cannot_be_written_say_so(tmp_path):
@@ -127,4 +127,4 @@ def test_a_device_that_is_not_there_is_told_before_any_work():
         pytest.skip("there is one")
     for device in ("cuda", "cuda:1", "cuda:x"):
         with pytest.raises(lw.ConfigError, match="device"):
-            lw.train(TEXTS, LISTS, method="xr-transformer", device=device)
+            lw.train(TEXTS, LISTS, method="xr-transformer", run=lw.Run(device=device))
