@@ -237,7 +237,7 @@ def test_the_api_resumes_and_starts_over(tmp_path: Path) -> None:
     assert "label tree" in over.timings
     for wrong in ({"resume": True}, {"overwrite": True}, {"work": work, "resume": True, "overwrite": True}):
         with pytest.raises(lw.ConfigError, match="one of the two, goes with work=FOLDER"):
-            lw.train(texts, labels, **wrong)  # type: ignore[arg-type]
+            lw.train(texts, labels, run=lw.Run(**wrong))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -8,7 +8,7 @@ model.save("model/"); model = lw.load("model/")
 
 from __future__ import annotations
 
-from .api import load, plan, train
+from .api import analyse, compare, load, plan, train
 from .arrays.sparse import Csr, Features
 from .base.progress import Event, Progress, Silent, Terminal
 from .data import Dataset, ReadOptions
@@ -23,6 +23,7 @@ from .errors import (
     StorageError,
     TrainingError,
 )
+from .evaluation.network_analysis import Analysis
 from .metrics.ranking import Evaluation, MetricsConfig
 from .models.ensemble import Ensemble
 from .models.model import Model
@@ -32,9 +33,11 @@ from .pipeline.run_options import Run
 from .planning.estimate import Plan
 from .recipes.methods import methods
 from .recipes.recipe import Recipe
+from .reports.leaderboard import Leaderboard, Standing
 
 __version__ = "0.1.0"
 __all__ = [
+    "Analysis",
     "BudgetError",
     "ConfigError",
     "Csr",
@@ -46,6 +49,7 @@ __all__ = [
     "Event",
     "Features",
     "LabelwoodError",
+    "Leaderboard",
     "MetricsConfig",
     "MissingExtraError",
     "Model",
@@ -57,10 +61,13 @@ __all__ = [
     "Recipe",
     "Run",
     "Silent",
+    "Standing",
     "StorageError",
     "Terminal",
     "TrainingError",
     "__version__",
+    "analyse",
+    "compare",
     "load",
     "methods",
     "plan",

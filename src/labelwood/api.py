@@ -1,4 +1,9 @@
-"""The verbs of the Python API that make a model: `train` and `load`, and `plan`, which says what training takes."""
+"""The verbs of the Python API that are not a model's own.
+
+train, load       make or open a model
+plan              says what training takes
+compare, analyse  rank methods by quality and cost; look inside a network
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .base.old_keywords import old_keywords
+from .base.progress import QUIET, Progress
 from .data import (
     Dataset,
     Labels,
@@ -18,15 +24,21 @@ from .data import (
     with_taxonomy,
 )
 from .errors import ConfigError
+from .evaluation.network_analysis import Analysis
+from .evaluation.network_analysis import analyse as look_inside
+from .metrics.ranking import MetricsConfig
 from .models.ensemble import load
 from .models.predictor import Predictor, as_dataset
 from .pipeline.run_options import Run
 from .pipeline.train import train as run_recipe
 from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
+from .recipes.extras import check_extras
 from .recipes.methods import resolve
+from .reports.leaderboard import METRICS, Files, Leaderboard, recipes
+from .reports.leaderboard import compare as run_comparison
 
-__all__ = ["load", "plan", "train"]
+__all__ = ["analyse", "compare", "load", "plan", "train"]
 
 _SAME = ("threads", "device", "memory", "progress", "work", "resume", "overwrite")
 _OLD_TRAIN = {name: name for name in _SAME} | {"tell": "on_event"}
@@ -80,6 +92,7 @@ def train(
     _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
+    check_extras(recipe)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
     if time is not None:
@@ -116,6 +129,76 @@ def plan(
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
     dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
     return run_plan(dataset, recipe, run)
+
+
+def compare(
+    train: str | Path,
+    test: str | Path,
+    methods: Sequence[str] | None = None,
+    *,
+    out: str | Path = "comparison",
+    anchor: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    time: str | float | None = None,
+    label_texts: str | Path | None = None,
+    taxonomy: str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
+    metrics: MetricsConfig = METRICS,
+    run: Run = Run(),
+) -> Leaderboard:
+    """Train several methods on one file, measure them on another, and rank them by P@1.
+
+    Each method runs in a process of its own, so that its memory is its own; stages in common are computed once, and
+    what is finished is not done again. A method that fails does not keep the others from the board.
+
+    methods   names, or "method:preset"; None is the usual ones, without those whose packages are not installed
+    out       a folder for results, models (`out/models/NAME`) and finished stages
+    anchor    a method: `Standing.gain` is P@1 over that of it, in per cent
+    settings  for all methods that have such a part
+    time      how long all fine-tunings together may take, such as "30m"
+    run       threads, device and progress act here; the rest of a `Run` does not
+    """
+    from .planning.timing import seconds
+
+    _check_run(run)
+    for path in (train, test):
+        if not isinstance(path, str | Path):
+            raise ConfigError(
+                f"compare reads files, in a process for each method, but is given a {type(path).__name__}; save it "
+                "first, for example as JSON lines."
+            )
+    sides = [None if path is None else Path(path) for path in (label_texts, taxonomy)]
+    chosen = recipes(methods, settings or {}, seed, taxonomy=taxonomy is not None)
+    if label_texts is not None:  # a mistake in these files is better found now
+        read_label_texts(label_texts)
+    if taxonomy is not None:
+        read_taxonomy(taxonomy)
+    allowed = None if time is None else seconds(str(time))
+    return run_comparison(
+        Files(Path(train), Path(test), *sides), chosen, Path(out),
+        seconds=allowed, anchor=anchor, run=run, options=options, metrics=metrics,
+    )  # fmt: skip
+
+
+def analyse(
+    model: str | Path | Predictor,
+    data: str | Path | Dataset | Sequence[str],
+    labels: Labels | None = None,
+    *,
+    options: ReadOptions = ReadOptions(split="test"),
+    most: int = 4000,
+    threads: int = 0,
+    progress: Progress = QUIET,
+) -> Analysis:
+    """Look inside a model with an encoder, on up to `most` held-out documents with labels.
+
+    What each level's shortlist keeps, what the first token attends to in each layer, and how alike the layers' vectors
+    are, beside the pretrained encoder.
+    """
+    opened = load(model) if isinstance(model, str | Path) else model
+    found = as_dataset(data, labels, options=options)
+    return look_inside(opened, found, threads=threads, most=most, progress=progress)
 
 
 def _check_run(run: object) -> None:

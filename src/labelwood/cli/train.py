@@ -18,6 +18,7 @@ from ..models.predictor import Predictor
 from ..pipeline.run_options import Keeping, Run
 from ..pipeline.train import identity, identity_of, problem_of, train_into
 from ..planning.estimate import within
+from ..recipes.extras import check_extras
 from ..recipes.methods import resolve
 from ..recipes.recipe import Recipe
 from ..storage import model_folder
@@ -78,6 +79,7 @@ def train(
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
+    check_extras(recipe)
     progress = Terminal()
     run = Run(
         threads, device, memory, progress, work_folder(model), resume, overwrite, on_event=_teller(progress, logs)
