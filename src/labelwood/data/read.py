@@ -8,29 +8,15 @@ from pathlib import Path
 
 from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
-from .formats import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
+from .formats.registry import FORMATS
 from .options import ReadOptions
 from .parsing.reading import Reading
 from .parsing.rows import Collector, Row
-from .parsing.source import is_folder
-from .sniff import first_line, sniff_folder, sniff_source
+from .parsing.source import first_line, is_folder
+from .sniff import sniff_folder, sniff_source
 
 Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
 _EVERY = 1024  # rows between two calls of `progress`
-
-_READERS: dict[str, Callable[[Reading], Iterator[Row]]] = {
-    "jsonl": jsonl.rows,
-    "csv": table.csv_rows,
-    "tsv": table.tsv_rows,
-    "parquet": parquet.rows,
-    "fasttext": fasttext.rows,
-    "xmc": xmc.rows,
-    "xmc-pair": xmc_pair.rows,
-    "attentionxml": attentionxml.rows,
-    "pecos": pecos.rows,
-    "annif": annif.rows,
-}
-_NOT_TEXT = {"parquet", "pecos", "attentionxml"}
 
 
 def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
@@ -91,9 +77,9 @@ def _rows(reading: Reading) -> Iterator[Row]:
     if kind == "auto":
         kind = sniff_folder(Path(reading.path)) if folder else sniff_source(reading.main())
         reading.options = dataclasses.replace(reading.options, format=kind)
-    elif not folder and kind not in _NOT_TEXT:
+    elif not folder and FORMATS[kind].is_text:
         first_line(reading.main())
-    return _READERS[kind](reading)
+    return FORMATS[kind].rows(reading)
 
 
 def _no_rows(reading: Reading) -> DataError:
