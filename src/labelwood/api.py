@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic as clock
 from typing import Any
 
+from .base.log import LOG
 from .base.old_keywords import old_keywords
 from .base.progress import QUIET, Progress
 from .data import (
@@ -23,7 +25,7 @@ from .data import (
     with_label_texts,
     with_taxonomy,
 )
-from .errors import ConfigError
+from .errors import ConfigError, counted
 from .evaluation.network_analysis import Analysis
 from .evaluation.network_analysis import analyse as look_inside
 from .metrics.ranking import MetricsConfig
@@ -102,7 +104,11 @@ def train(
     if isinstance(valid, str | Path) and Path(valid).is_dir():
         raise ConfigError(f"valid={str(valid)!r} is a folder, whose held-out part is a test set; give a file.")
     held_out = None if valid is None else as_dataset(valid, options=options)
-    return run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
+    start, what = clock(), f"{recipe.method} on {counted(len(dataset), 'document')}"
+    LOG.info("training %s with %s", what, counted(len(dataset.names), "label"))
+    model = run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
+    LOG.info("trained %s in %.1f s", what, clock() - start)
+    return model
 
 
 @old_keywords("run", Run, _OLD_PLAN, {"work": _somewhere})

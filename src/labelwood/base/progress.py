@@ -11,11 +11,14 @@ fine-tuning says more than how far it is: an `Event` after each step.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TextIO
+
+from .log import LOG
 
 Tick = Callable[[int, int], None]
 WIDE = 120  # columns of a terminal on which there is room for a bar
@@ -64,7 +67,9 @@ class Silent:
         try:
             yield self._tick(path, start, total, unit)
         finally:
-            self.timings[path] += self._clock() - start
+            seconds = self._clock() - start
+            self.timings[path] += seconds
+            LOG.debug("stage %s: %.2f s", path, seconds)
             self._open.pop()
             self._clear()
 
@@ -76,15 +81,28 @@ class Silent:
 
 
 class Quiet:
-    """Shows nothing, keeps nothing, costs nothing; one is enough for all threads."""
+    """Shows nothing, keeps nothing, costs nothing; one is enough for all threads. Stages are logged."""
 
     timings: dict[str, float] = {}  # noqa: RUF012 — always empty
 
     def stage(self, name: str, total: int = 0, unit: str = "") -> AbstractContextManager[Tick]:
-        return _NOTHING
+        return _logged(name) if LOG.isEnabledFor(logging.DEBUG) else _NOTHING
 
 
-_NOTHING: AbstractContextManager[Tick] = nullcontext(lambda done, total: None)
+@contextmanager
+def _logged(name: str) -> Iterator[Tick]:
+    start = time.monotonic()
+    try:
+        yield _nothing
+    finally:
+        LOG.debug("stage %s: %.2f s", name, time.monotonic() - start)
+
+
+def _nothing(done: int, total: int) -> None:
+    """A tick that nobody sees."""
+
+
+_NOTHING: AbstractContextManager[Tick] = nullcontext(_nothing)
 QUIET = Quiet()
 
 

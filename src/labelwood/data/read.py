@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..base.log import LOG
 from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
 from .formats.registry import FORMATS
@@ -34,6 +35,7 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
             raise _no_rows(reading)
         if progress is not None:
             progress(*reading.progress())
+        _log(reading)
         return collector.finish(reading.width)
     finally:
         reading.close()
@@ -89,3 +91,11 @@ def _no_rows(reading: Reading) -> DataError:
         lines = counted(reading.log.skipped, "line")
         return DataError(f"there is no good line among {lines}; the first: {first}", file=name)
     return DataError("there is not a single document in it.", file=name)
+
+
+def _log(reading: Reading) -> None:
+    """How the reading went: the format, and lines that are not as they were written."""
+    LOG.info("read %s as %s", reading.path, reading.options.format)
+    if reading.log.skipped or reading.log.replaced:
+        skipped, replaced = reading.log.skipped, reading.log.replaced
+        LOG.info("%s: %d lines skipped, %d with replaced bytes", reading.path, skipped, replaced)

@@ -16,6 +16,7 @@ from ..arrays.names import NO_NAMES, Names
 from ..arrays.sparse import Features
 from ..base.config import at, check_levels, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
+from ..base.log import LOG
 from ..base.progress import Progress, Tick
 from ..data import Texts
 from ..errors import ModelFileError, counted
@@ -191,6 +192,7 @@ class Model(Predictor):
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         model_folder.save(Path(folder), self.meta(), self.parts(), overwrite=overwrite)
+        LOG.info("saved %r to %s", self, folder)
 
     def meta(self) -> dict[str, Any]:
         """What the manifest says of the model."""
