@@ -1,14 +1,18 @@
 # Two commands do everything on a fresh machine with Python 3.11, g++ and make: `make quickstart` and `make test`.
+# `make help` lists the others: what stands after ## on the line of a target.
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt
 NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
-.PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling bench-transformer bench-ablations \
-  bench-kill clean
+.PHONY: help all quickstart test test-linear lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
+  bench-ablations bench-kill clean
 
-all: $(VENV)/.ready
+all: $(VENV)/.ready  ## compile and install into .venv
+
+help:  ## list what make can do
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -37,19 +41,19 @@ $(VENV)/.lint: constraints.txt | $(VENV)/bin/python
 	$(PIP) ruff mypy clang-format
 	@touch $@
 
-quickstart: $(VENV)/.neural
+quickstart: $(VENV)/.neural  ## train, measure and try two models on the data that comes with the library
 	$(VENV)/bin/labelwood quickstart
 
-test: $(VENV)/.test lint
+test: $(VENV)/.test lint  ## lint and the whole test suite, on two cores
 	$(VENV)/bin/python -m pytest -n 2
 
-lint: $(VENV)/.lint $(VENV)/.test
+lint: $(VENV)/.lint $(VENV)/.test  ## ruff, mypy and clang-format
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/clang-format --dry-run --Werror native/*/*.cpp native/*/*.h
 
-format: $(VENV)/.lint
+format: $(VENV)/.lint  ## rewrite the sources as lint wants them
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/clang-format -i native/*/*.cpp native/*/*.h
@@ -78,14 +82,14 @@ $(VENV)/.bench: $(VENV)/.ready
 	$(PIP) scikit-learn matplotlib
 	@touch $@
 
-bench: $(VENV)/.bench $(PEERS)
+bench: $(VENV)/.bench $(PEERS)  ## speed and quality beside other libraries
 	$(VENV)/bin/python bench/scoreboard.py --venvs $(BENCH_VENVS) $(BENCH)
 
 # tf-idf alone, and time, memory and latency as synthetic sets grow.
-bench-tfidf: $(VENV)/.bench $(BENCH_VENVS)/.venv-pecos/.ready
+bench-tfidf: $(VENV)/.bench $(BENCH_VENVS)/.venv-pecos/.ready  ## tf-idf alone, beside others
 	$(VENV)/bin/python bench/tfidf.py --pecos-python $(BENCH_VENVS)/.venv-pecos/bin/python
 
-bench-scaling: $(VENV)/.bench
+bench-scaling: $(VENV)/.bench  ## time, memory and latency as synthetic sets grow
 	$(VENV)/bin/python bench/scaling.py $(BENCH)
 
 # xr-transformer beside PECOS's, which needs older packages than it asks for; its ablations; and runs that are killed.
@@ -95,13 +99,13 @@ $(BENCH_VENVS)/.venv-xrt/.ready:
 	$(@D)/bin/python -m pip --disable-pip-version-check -q install libpecos==1.2.8 transformers==4.46.3 peft==0.13.2
 	@touch $@
 
-bench-transformer: $(VENV)/.bench $(VENV)/.neural $(BENCH_VENVS)/.venv-xrt/.ready
+bench-transformer: $(VENV)/.bench $(VENV)/.neural $(BENCH_VENVS)/.venv-xrt/.ready  ## xr-transformer beside PECOS's
 	$(VENV)/bin/python bench/transformer.py --pecos $(BENCH_VENVS)/.venv-xrt/bin/python $(BENCH)
 
-bench-ablations: $(VENV)/.bench $(VENV)/.neural
+bench-ablations: $(VENV)/.bench $(VENV)/.neural  ## what each part of the neural methods is worth
 	$(VENV)/bin/python bench/ablations.py $(BENCH)
 
-bench-kill: $(VENV)/.neural
+bench-kill: $(VENV)/.neural  ## runs that are killed and resumed
 	$(VENV)/bin/python bench/kill.py -- src/labelwood/quickstart/train.jsonl.xz --method xr-transformer \
 	  --set finetune.steps=12 --keep-every 5
 
@@ -115,10 +119,24 @@ $(SAFE)/.ready: pyproject.toml constraints.txt $(NATIVE)
 	  -C cmake.define.LABELWOOD_SANITIZE=ON -C build-dir=build/sanitize -C install.strip=false ".[test]"
 	@touch $@
 
-sanitize: $(SAFE)/.ready
+sanitize: $(SAFE)/.ready  ## the native tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	HYPOTHESIS_SHARE=0.05 $(SAFE)/bin/python -m pytest -m native -p no:cacheprovider -n 2
 
-clean:
+# Linear recipes alone, in an environment of its own without torch and ONNX: under three minutes once it is installed.
+# What needs an encoder is left out by tests/conftest.py.
+LINEAR := .venv-linear
+$(LINEAR)/.ready: pyproject.toml constraints.txt $(NATIVE)
+	test -d $(LINEAR) || $(PYTHON) -m venv $(LINEAR)
+	$(LINEAR)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt \
+	  scikit-build-core nanobind cmake ninja
+	$(LINEAR)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt --no-build-isolation \
+	  -C build-dir=build/linear -e ".[test]"
+	@touch $@
+
+test-linear: $(LINEAR)/.ready  ## what needs no encoder, without torch and ONNX: under three minutes
+	$(LINEAR)/bin/python -m pytest -n 2
+
+clean:  ## remove all environments and builds
 	rm -rf $(VENV) .venv-* build

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from labelwood.base.progress import Silent
+from labelwood.base.run import Keeping, Run
 from labelwood.data import Dataset, align_labels, read, read_label_texts, with_label_texts
 from labelwood.metrics.intervals import RowScores, compare
 from labelwood.metrics.ranking import MetricsConfig, by_row
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train
 from labelwood.recipes.methods import resolve
 from prepare import locate, version
@@ -70,10 +70,10 @@ class Lab:
         progress, start, reused = Silent(), time.perf_counter(), list[float]()
         recipe = resolve(method, settings=settings, seed=seed)
         run = Run(
-            self.options.threads, progress, self.folder / f"work-{version()}", shared=True,
-            tell=lambda e: losses.append((e.stage, e.step, e.loss, e.quality)), reused=reused.append,
+            self.options.threads, progress=progress, work=self.folder / f"work-{version()}",
+            on_event=lambda e: losses.append((e.stage, e.step, e.loss, e.quality)),
         )  # fmt: skip
-        model = train(self.train, recipe, run)
+        model = train(self.train, recipe, run, keeping=Keeping(shared=True, reused=reused.append))
         spent = time.perf_counter() - start + sum(reused)
         ids = {name: i for i, name in enumerate(model.labels)}
         truth = align_labels(self.held, ids)

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import labelwood as lw
-from labelwood.base.progress import Silent
+from labelwood.base.run import Keeping, Run
 from labelwood.data import read
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train as run_recipe
 from labelwood.recipes.methods import resolve
 from prepare import locate
@@ -35,7 +34,7 @@ def measured(row: str, train: lw.Dataset, held: lw.Dataset, threads: int, work: 
     recipe = resolve(method, preset=None if preset is None else str(preset), settings=settings, seed=seed)
     reused: list[float] = []
     start = time.perf_counter()
-    model = run_recipe(train, recipe, Run(threads, Silent(), work, shared=True, reused=reused.append))
+    model = run_recipe(train, recipe, Run(threads, work=work), keeping=Keeping(shared=True, reused=reused.append))
     seconds = time.perf_counter() - start + sum(reused)
     size = sum(a.nbytes for member in model.members for part in member.parts().values() for a in part.values())
     found = model.evaluate(held, metrics=lw.MetricsConfig(bootstrap=0, ks=(1, 3, 5), unseen="drop"), threads=threads)

@@ -54,9 +54,11 @@ class Case:
                 self.train(X=x, labels=y)
         return self.encodes
 
-    def train(self, *data: Any, settings: dict[str, object] | None = None, **options: Any) -> lw.Predictor:
+    def train(
+        self, *data: Any, settings: dict[str, object] | None = None, threads: int = 1, **options: Any
+    ) -> lw.Predictor:
         changes = {**SHAPES[self.shape], **(settings or {})}
-        return lw.train(*data, method=self.method, settings=changes, **{"threads": 1, **options})
+        return lw.train(*data, method=self.method, settings=changes, run=lw.Run(threads), **options)
 
     def saved(self, model: lw.Predictor, name: str = "model") -> Path:
         model.save(self.tmp / name)
@@ -65,7 +67,7 @@ class Case:
 
 @cache
 def toy_model(method: str, shape: str) -> lw.Predictor:
-    return lw.train(TEXTS, LISTS, method=method, settings=SHAPES[shape], threads=1)
+    return lw.train(TEXTS, LISTS, method=method, settings=SHAPES[shape], run=lw.Run(1))
 
 
 def digest(folder: Path) -> str:

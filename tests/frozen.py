@@ -65,7 +65,7 @@ def _train(name: str, options: dict[str, Any]) -> None:
     from toy import contract_set
 
     texts, labels = contract_set()
-    lw.train(texts, labels, threads=1, **options).save(FOLDER / name)
+    lw.train(texts, labels, run=lw.Run(1), **options).save(FOLDER / name)
 
 
 def write() -> None:

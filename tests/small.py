@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import labelwood as lw
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import pretrained
 from labelwood.neural.encoders.tokens import Tokeniser
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train
 from labelwood.recipes.methods import resolve
 from labelwood.recipes.network_settings import EncoderConfig
@@ -25,9 +25,9 @@ def tokeniser(most: int = 128) -> Tokeniser:
     return Tokeniser(source().tokeniser(), most)
 
 
-def fit(settings: dict[str, object] | None = None, data=None, **run) -> lw.Predictor:
+def fit(settings: dict[str, object] | None = None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
     recipe = resolve("xr-transformer", settings={**SMALL, **(settings or {})})
-    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
 class Stop(Exception):

@@ -11,13 +11,13 @@ import pytest
 import labelwood as lw
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
+from labelwood.base.run import Run
 from labelwood.cli import main
 from labelwood.data import from_lists
 from labelwood.evaluation.network_analysis import analyse, pwcca, shortlists
 from labelwood.neural import inside
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders import pretrained
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train
 from labelwood.recipes.methods import resolve
 from small import LISTS, READ, TEXTS, fit, tokeniser
@@ -144,3 +144,13 @@ def test_what_cannot_be_looked_into_says_so(method, settings, message):
     model = lw.train(TEXTS, LISTS, method=method, settings=settings)
     with pytest.raises(lw.ConfigError, match=message):
         analyse(model, from_lists(TEXTS, LISTS))
+
+
+def test_the_verb_takes_a_folder_and_texts(tmp_path):
+    """The same as the function within takes, from what a user has at hand."""
+    model = cascade()
+    model.save(tmp_path / "m")
+    found = lw.analyse(tmp_path / "m", TEXTS, LISTS, threads=1, most=50)
+    assert isinstance(found, lw.Analysis)
+    assert found.documents == 50
+    assert found == analyse(model, from_lists(TEXTS, LISTS), threads=1, most=50)

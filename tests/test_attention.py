@@ -11,6 +11,7 @@ from transformers import AutoModel
 
 import labelwood as lw
 from labelwood.base.progress import QUIET
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.evaluation.network_analysis import analyse
 from labelwood.neural.attention_level import AttentionLevel
@@ -19,7 +20,6 @@ from labelwood.neural.encoders.bert import Packed
 from labelwood.neural.encoders.label_attention import LabelAttention
 from labelwood.neural.encoders.tokens import Tokeniser
 from labelwood.parts.tree import level_sizes
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import METHODS, resolve
 from labelwood.recipes.network_settings import EncoderConfig
@@ -35,9 +35,9 @@ LEARN: dict[str, object] = {
 }  # fmt: skip
 
 
-def fit(settings=None, data=None, **run) -> lw.Predictor:
+def fit(settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
     recipe = resolve("attentionxml", settings={**SMALL, **(settings or {})})
-    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
 def batch(lengths: list[int], vocab: int = 9, seed: int = 0) -> Packed:
@@ -210,13 +210,13 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
         work, folder = tmp_path / f"{kill}.work", tmp_path / f"{kill}"
         with pytest.raises(Stop):
-            train_into(folder, data, recipe, Run(2, work=work, tell=tell, keep_every=0.0))
-        train_into(folder, data, recipe, Run(2, work=work, resume=True, keep_every=0.0))
+            train_into(folder, data, recipe, Run(2, work=work, on_event=tell), keeping=Keeping(every=0.0))
+        train_into(folder, data, recipe, Run(2, work=work, resume=True), keeping=Keeping(every=0.0))
         assert (folder / "labelwood.json").read_bytes() == (tmp_path / "whole" / "labelwood.json").read_bytes()
 
 
 def test_an_ensemble_with_another_recipe(tmp_path):
-    both = lw.Ensemble([fit(DEEP), lw.train(TEXTS, LISTS, threads=1)])
+    both = lw.Ensemble([fit(DEEP), lw.train(TEXTS, LISTS, run=lw.Run(1))])
     both.save(tmp_path / "m")
     found = lw.load(tmp_path / "m")
     assert found.method == "attentionxml + xr-linear"

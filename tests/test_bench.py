@@ -74,7 +74,7 @@ def test_the_planted_topics_can_be_learnt(tiny, tmp_path):
     data = lw.read_data(tmp_path / "set")
     seen = np.unique(sparse.load_npz(tmp_path / "set" / "Y.trn.npz").indices)
     assert (len(data), data.features.sparse_cols, data.labels.cols) == (958, 6006, len(seen))
-    model = lw.train(X=tiny["X.trn"], labels=tiny["Y.trn"], threads=1)
+    model = lw.train(X=tiny["X.trn"], labels=tiny["Y.trn"], run=lw.Run(1))
     ids, _ = model.predict_arrays(X=tiny["X.tst"], k=1)
     truth = tiny["Y.tst"].tocsr()
     right = np.mean([truth[i, int(model.labels[ids[i, 0]])] for i in range(100)])

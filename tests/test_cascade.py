@@ -12,13 +12,13 @@ import torch
 import labelwood as lw
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.finetune.base import TuningData
 from labelwood.neural.finetune.joint import Cascade, placed
 from labelwood.neural.training.head import Candidates, Head, Rows
 from labelwood.neural.training.trainer import Opens, Schedule, Scored
 from labelwood.parts.tree import Tree
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import resolve
 from labelwood.recipes.network_settings import Reading
@@ -34,9 +34,9 @@ LEARN: dict[str, object] = {
 QUICK: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (2, 6), "finetune.parents": (1, 2, 6)}
 
 
-def fit(settings=None, data=None, **run) -> lw.Predictor:
+def fit(settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
     recipe = resolve("cascadexml", settings={**QUICK, **(settings or {})})
-    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
         work, folder = tmp_path / f"{kill}.work", tmp_path / f"{kill}"
         with pytest.raises(Stop):
-            train_into(folder, data, recipe, Run(2, work=work, tell=tell, keep_every=0.0))
-        train_into(folder, data, recipe, Run(2, work=work, resume=True, keep_every=0.0))
+            train_into(folder, data, recipe, Run(2, work=work, on_event=tell), keeping=Keeping(every=0.0))
+        train_into(folder, data, recipe, Run(2, work=work, resume=True), keeping=Keeping(every=0.0))
         assert (folder / "labelwood.json").read_bytes() == (tmp_path / "whole" / "labelwood.json").read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 
 import pytest
@@ -103,3 +104,88 @@ def test_what_other_files_say_of_the_labels(files):
     before = sorted(p.name for p in (files / "out").iterdir())
     assert run(files, *chosen, "--label-texts", str(files / "nowhere.tsv")) != 0
     assert sorted(p.name for p in (files / "out").iterdir()) == before
+
+
+def test_the_python_verb_returns_what_the_command_shows(files):
+    options = {"out": files / "out", "settings": {"seed": 4}, "run": lw.Run(1), "anchor": "dismec"}
+    board = lw.compare(files / "train.jsonl", str(files / "test.jsonl"), ["dismec", "parabel:one-tree"], **options)
+    assert isinstance(board, lw.Leaderboard)
+    assert all(isinstance(row, lw.Standing) for row in board.rows)
+    assert [row.metrics["P@1"] for row in board.rows] == sorted((r.metrics["P@1"] for r in board.rows), reverse=True)
+    assert board["dismec"].gain == 0
+    assert board.failed == ()
+    assert lw.load(board.folder / "models" / "parabel-one-tree").recipe.seed == 4
+    assert json.loads(json.dumps(board.to_json()))[0]["name"] == board.rows[0].name
+    with pytest.raises(lw.ConfigError, match=r"'dismek' is not on the board; did you mean 'dismec'"):
+        board["dismek"]
+
+
+def test_a_board_can_be_drawn(files):
+    pytest.importorskip("matplotlib")
+    board = lw.compare(files / "train.jsonl", files / "test.jsonl", ["dismec"], out=files / "out", run=lw.Run(1))
+    board.draw(files / "board.svg")
+    assert "dismec" in (files / "board.svg").read_text(encoding="utf-8")
+
+
+def test_a_failure_is_returned_with_its_reason(files):
+    chosen = ["parabel:one-tree", "xr-linear"]
+    board = lw.compare(
+        files / "train.jsonl", files / "test.jsonl", chosen, out=files / "out", settings={"tree.levels": (500,)},
+        run=lw.Run(1),
+    )  # fmt: skip
+    assert board.rows == ()
+    assert all(name in told and "sizes must grow" in told for name, told in zip(chosen, board.failed, strict=True))
+    assert not list((files / "out").glob("*.error"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"run": {"memory": "1GB"}}, r"Run\(memory=…\) cannot act in compare"),
+        ({"run": {"work": "w"}}, r"Run\(work=…\) cannot act in compare"),
+        ({"methods": "dismec"}, r"methods must be a list of names, but is 'dismec'; write \['dismec'\]"),
+        ({"train": lw.data.from_lists(["a"], [["b"]])}, "compare reads files"),
+        ({"taxonomy": "nowhere.tsv"}, "nowhere.tsv"),
+    ],
+)
+def test_what_the_verb_cannot_use_is_refused_before_any_work(files, given, message):
+    given = {"train": files / "train.jsonl", "methods": ["dismec"], **given}
+    given["run"] = lw.Run(1, **given.get("run", {}))
+    with pytest.raises(lw.LabelwoodError, match=message):
+        lw.compare(test=files / "test.jsonl", out=files / "out", **given)
+    assert not (files / "out").exists()
+
+
+@pytest.fixture
+def base_install(monkeypatch):
+    """As if torch were not installed."""
+    found = importlib.util.find_spec
+
+    def find(name, *more):
+        return None if name == "torch" else found(name, *more)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+
+
+def test_a_method_whose_package_is_missing_is_told_at_once(files, base_install, capsys):
+    """F-N5: not after the others were trained, and with the command that installs it."""
+    assert run(files, "--methods", "dismec,xr-transformer") == 1
+    told = capsys.readouterr().err
+    assert "xr-transformer needs torch, which is not installed: pip install 'labelwood[neural" in told
+    assert "leave it out of the methods" in told
+    assert not (files / "out").exists()
+
+
+def test_the_usual_methods_are_those_that_can_run(files, base_install):
+    with pytest.warns(UserWarning, match="is left out: .* needs torch") as told:
+        assert list(recipes(None, {}, 0)) == ["xr-linear", "parabel", "dismec"]
+    assert [str(w.message).partition(" ")[0] for w in told] == ["xr-transformer", "cascadexml"]
+
+
+def test_a_training_without_its_package_leaves_nothing(files, base_install, capsys):
+    given = ["train", str(files / "train.jsonl"), "--method", "xr-transformer", "-m", str(files / "m")]
+    assert main(given) == 1
+    assert "pip install 'labelwood[neural" in capsys.readouterr().err
+    assert sorted(path.name for path in files.iterdir()) == ["test.jsonl", "train.jsonl"]
+    with pytest.raises(lw.MissingExtraError, match="torch"):
+        lw.train(TEXTS, LISTS, method="xr-transformer")

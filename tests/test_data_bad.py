@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import labelwood as lw
 from labelwood.data import ReadOptions, read, stream
-from labelwood.data.options import FORMATS
+from labelwood.data.options import FORMAT_NAMES
 
 GOOD = b'{"text": "t", "labels": ["a"]}\n'
 
@@ -349,7 +349,7 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=14)
 
 
 @settings(max_examples=1500, deadline=None)
-@given(parts=pieces, kind=st.sampled_from(FORMATS), on_bad=st.sampled_from(["error", "skip", "replace"]))
+@given(parts=pieces, kind=st.sampled_from(FORMAT_NAMES), on_bad=st.sampled_from(["error", "skip", "replace"]))
 def test_any_bytes_end_in_a_dataset_or_an_error_of_ours(tmp_path_factory, parts, kind, on_bad):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(b"".join(parts))

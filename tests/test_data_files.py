@@ -15,9 +15,7 @@ import zstandard
 import labelwood as lw
 from labelwood.base.config import from_dict, to_dict
 from labelwood.data import ReadOptions, read, sniff, stream
-from labelwood.data.options import FORMATS
 from labelwood.data.parsing.source import Source
-from labelwood.data.read import _READERS
 
 LINES = b"".join(b'{"text": "line %d", "labels": ["a"]}\n' % i for i in range(1000))
 TEXTS = [f"line {i}" for i in range(1000)]
@@ -258,10 +256,6 @@ def test_a_binary_file_is_told_apart(tmp_path, head):
     path.write_text("text,labels\n", encoding="utf-16")
     with pytest.raises(lw.DataError, match="it looks like UTF-16; convert the file to UTF-8"):
         read(path)
-
-
-def test_every_format_has_a_reader():
-    assert ("auto", *_READERS) == FORMATS
 
 
 def test_a_line_longer_than_the_limit(tmp_path, monkeypatch):

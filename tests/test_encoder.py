@@ -168,7 +168,7 @@ def test_a_graph_that_cannot_be_made_is_told_before_training(tmp_path):
     told = []
     settings = {"encoder.model": str(written(tmp_path / "e", "mpnet", **BERT_LIKE)), "encoder.runtime": "onnx"}
     with pytest.raises(lw.ConfigError, match="onnx is for BERT and its like"):
-        lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, tell=told.append)
+        lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, run=lw.Run(on_event=told.append))
     assert not told
 
 

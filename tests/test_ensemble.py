@@ -121,11 +121,11 @@ def test_the_twin(seed, rows, members, average, margins, keep):
 
 @pytest.fixture(scope="module")
 def three() -> lw.Predictor:
-    return lw.train(*noisy_set(1), settings={**DEEP, "ensemble.trees": 3}, threads=1)
+    return lw.train(*noisy_set(1), settings={**DEEP, "ensemble.trees": 3}, run=lw.Run(1))
 
 
 def test_the_first_tree_is_the_model_of_one_tree(three):
-    one = lw.train(*noisy_set(1), settings=DEEP, threads=1)
+    one = lw.train(*noisy_set(1), settings=DEEP, run=lw.Run(1))
     texts = noisy_set(2)[0]
     assert isinstance(three, lw.Ensemble)
     assert same(three.members[0].predict_arrays(texts), one.predict_arrays(texts))
@@ -147,7 +147,7 @@ def test_the_score_is_the_mean_over_the_trees(three):
 def test_levels_with_the_same_clusters_are_trained_and_stored_once(tmp_path):
     progress = Silent()
     changes = {**DEEP, "tree.shared": 2, "ensemble.trees": 3}
-    model = lw.train(*noisy_set(1), settings=changes, threads=1, progress=progress)
+    model = lw.train(*noisy_set(1), settings=changes, run=lw.Run(1, progress=progress))
     first = model.members[0]
     for member in model.members[1:]:
         pairs = zip(first.levels, member.levels, strict=True)
@@ -167,7 +167,7 @@ def test_levels_in_common_are_searched_once(combiner, monkeypatch):
     """The beam of the shared levels is carried on: the same answers as each tree searched from its root."""
     texts, lists = noisy_set(1)
     changes = {**DEEP, "tree.shared": 2, "ensemble.trees": 3, "search.combiner": combiner}
-    model = lw.train(texts, lists, settings=changes, threads=1)
+    model = lw.train(texts, lists, settings=changes, run=lw.Run(1))
     found = model.predict_arrays(texts[:20], k=6)
     assert model._common == 2
     monkeypatch.setattr(type(model), "_common", 0)
@@ -179,11 +179,11 @@ def test_levels_in_common_are_searched_once(combiner, monkeypatch):
 
 def test_every_tree_is_a_stage_that_is_resumed(tmp_path):
     data, changes = noisy_set(1), {**DEEP, "ensemble.trees": 2}
-    whole = lw.train(*data, settings=changes, threads=1, work=tmp_path / "w")
+    whole = lw.train(*data, settings=changes, run=lw.Run(1, work=tmp_path / "w"))
     stages = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "w").iterdir() if path.is_dir())
     assert stages == sorted(["features", *["tree", *(f"level-{t}" for t in range(1, 6))] * 2])
     progress = Silent()
-    again = lw.train(*data, settings=changes, threads=1, work=tmp_path / "w", resume=True, progress=progress)
+    again = lw.train(*data, settings=changes, run=lw.Run(1, work=tmp_path / "w", resume=True, progress=progress))
     assert not progress.timings
     whole.save(tmp_path / "a")
     again.save(tmp_path / "b")
@@ -201,7 +201,7 @@ def test_weights_must_fit_the_trees():
 
 def model(names: dict[str, str] | None = None, rows: slice = slice(None), **options: Any) -> lw.Predictor:
     lists = [[(names or {}).get(name, name) for name in row] for row in LISTS[rows]]
-    return lw.train(TEXTS[rows], lists, threads=1, **options)
+    return lw.train(TEXTS[rows], lists, run=lw.Run(1), **options)
 
 
 def test_labels_are_aligned_by_name():
@@ -242,7 +242,7 @@ def test_words_are_read_once():
 
 def test_features_and_text_together():
     x, _, y = matrices()
-    text, own = model(), lw.train(X=x, labels=[[f"label{i}" for i in np.flatnonzero(row)] for row in y], threads=1)
+    text, own = model(), lw.train(X=x, labels=[[f"label{i}" for i in np.flatnonzero(row)] for row in y], run=lw.Run(1))
     both = lw.Ensemble([text, own])
     assert [row[0][0] for row in both.predict(TEXTS[:3], X=x[:3], k=1)] == ["label0"] * 3
     with pytest.raises(lw.ConfigError, match="give both, texts and X"):

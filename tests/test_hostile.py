@@ -36,7 +36,7 @@ MANY = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 @cache
 def toy() -> lw.Model:
-    return lw.train(*keyword_set(), settings=DEEP, threads=1)
+    return lw.train(*keyword_set(), settings=DEEP, run=lw.Run(1))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,7 +120,7 @@ def test_any_texts_labels_and_settings(rows, change, k, weigh):
     data, labels = [text for text, _ in rows], [row for _, row in rows]
     weights = [[0.5 * (i + 1) for i in range(len(row))] if isinstance(row, list) else [] for row in labels]
     try:
-        model = lw.train(data, labels, relevance=weights if weigh else None, settings=change, threads=1)
+        model = lw.train(data, labels, relevance=weights if weigh else None, settings=change, run=lw.Run(1))
         event("trained")
         found = model.predict(["ab abc", "", *data], k=k, threads=1)
         sound(model, ["ab", "", *data])
@@ -152,7 +152,7 @@ def test_any_matrices_and_settings(seed, rows, cols, kind, odd, labels, change):
     features: Any = {"sparse": sparse.csr_matrix(x), "dense": x, "both": (sparse.csr_matrix(a), b)}[kind]
     try:
         with np.errstate(all="ignore"):
-            model = lw.train(X=features, labels=y, settings=change, threads=1)
+            model = lw.train(X=features, labels=y, settings=change, run=lw.Run(1))
     except lw.LabelwoodError:
         pass
     else:
@@ -211,7 +211,7 @@ def test_texts_that_are_no_text_name_the_row(value):
 
 def test_odd_texts_train_too():
     data, labels = keyword_set()
-    model = lw.train([*data, *PRIOR], [*labels, *[["label0"]] * len(PRIOR)], threads=1)
+    model = lw.train([*data, *PRIOR], [*labels, *[["label0"]] * len(PRIOR)], run=lw.Run(1))
     assert model.predict(["word5"], k=1)[0][0][0] == "label5"
 
 
@@ -274,7 +274,7 @@ LABEL_SETS = {
 def test_odd_label_sets_train(method, shape, name):
     data, lists = keyword_set()
     labels = [LABEL_SETS[name](row, i) for i, row in enumerate(lists)]
-    model = lw.train(data, labels, method=method, settings=shape, threads=1)
+    model = lw.train(data, labels, method=method, settings=shape, run=lw.Run(1))
     assert set(model.labels) == {str(v) for row in labels for v in row}
     sound(model, [*data, ""])
     best = model.predict(data, k=2)
@@ -299,7 +299,7 @@ def test_labels_that_cannot_be_told_apart(method, split, value):
     y = np.eye(12)[np.arange(60) % 12]
     kinds = (np.full((60, 3), value), sparse.csr_matrix(np.full((60, 3), value)))
     for x in () if METHODS[method].recipe.encoder.on else kinds:
-        model = lw.train(X=x, labels=y, method=method, settings=settings, threads=1)
+        model = lw.train(X=x, labels=y, method=method, settings=settings, run=lw.Run(1))
         assert all(sorted(member.tree.leaves.tolist()) == list(range(12)) for member in model.members)
         sound(model, X=x)
     same = lw.train(["one text"] * 60, [[f"{i % 12}"] for i in range(60)], method=method, settings=settings)
@@ -311,7 +311,7 @@ def test_labels_that_cannot_be_told_apart(method, split, value):
 def test_fewer_labels_than_branches(method, labels):
     data, lists = keyword_set(labels, 8)
     for branch, leaf in ((16, 1), (2**16, 1), (16, 2), (2, 2**16)):
-        model = lw.train(data, lists, method=method, settings={"tree.branch": branch, "tree.leaf": leaf}, threads=1)
+        model = lw.train(data, lists, method=method, settings={"tree.branch": branch, "tree.leaf": leaf}, run=lw.Run(1))
         assert [row[0][0] for row in model.predict(data, k=1)] == [row[0] for row in lists]
 
 
@@ -327,7 +327,7 @@ def test_numbers_that_are_refused(value, kind):
     wrap = {"sparse": sparse.csr_matrix, "dense": np.asarray, "both": lambda m: (x, m)}[kind]
     with pytest.raises(lw.DataError, match=r"row 7: .*column 3"):
         lw.train(X=wrap(bad), labels=y)
-    model = lw.train(X=wrap(dense), labels=y, threads=1)
+    model = lw.train(X=wrap(dense), labels=y, run=lw.Run(1))
     with pytest.raises(lw.DataError, match=r"row 7: .*column 3"):
         model.predict(X=wrap(bad))
 
@@ -347,7 +347,7 @@ def test_numbers_that_are_handled(loss, combiner, shape):
     mixed[8], mixed[:, 12], mixed[9, ::2], mixed[10] = 0, 1e-42, -1e15, 1e15
     tests = [mixed, *(dense * np.float32(v) for v in (1e15, 1e-45, -1e-20, 0))]
     for x in tests:
-        model = lw.train(X=x, labels=y, settings=settings, threads=1)
+        model = lw.train(X=x, labels=y, settings=settings, run=lw.Run(1))
         for other in tests:
             sound(model, X=other)
 
@@ -358,7 +358,7 @@ def test_explicit_zeros_are_zeros():
     padded.data[:5] = 0
     plain = padded.copy()
     plain.eliminate_zeros()
-    first, second = (lw.train(X=m, labels=y, threads=1) for m in (padded, plain))
+    first, second = (lw.train(X=m, labels=y, run=lw.Run(1)) for m in (padded, plain))
     assert first.predict(X=x, k=12) == second.predict(X=x, k=12)
 
 
@@ -381,7 +381,7 @@ def test_relevances_that_are_handled(loss, norm):
     y[80:] *= np.resize(np.array([1e-45, 1e15, 1e-20], np.float32), len(y[80:]))[:, None]
     y[0, 0], y[1, 5], y[2, 6] = 0, 1e15, 1e-45
     settings = {**DEEP, "linear.loss": loss, "linear.relevance": "given", "linear.relevance_norm": norm}
-    sound(lw.train(X=dense, labels=y, settings=settings, threads=1), X=dense)
+    sound(lw.train(X=dense, labels=y, settings=settings, run=lw.Run(1)), X=dense)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -399,7 +399,7 @@ def test_extreme_settings(loss):
         {"linear.bias": 1e-300},
         {"seed": 2**63 - 1},
     ):
-        sound(lw.train(X=dense, labels=y, settings={**DEEP, "linear.loss": loss, **change}, threads=1), X=dense)
+        sound(lw.train(X=dense, labels=y, settings={**DEEP, "linear.loss": loss, **change}, run=lw.Run(1)), X=dense)
     for lam, alpha in ((1e-7, 1.0), (1e7, 1.0), (1e-300, 1e-300), (1.0, 1e-7), (1e-320, 1.0)):
         with pytest.raises(lw.ConfigError, match=r"mean cp = .* and cn = "):
             lw.train(X=dense, labels=y, settings={"linear.loss": loss, "linear.lam": lam, "linear.alpha": alpha})
@@ -419,7 +419,7 @@ def test_threads_must_be_a_number(threads):
     with pytest.raises(lw.ConfigError, match="threads must be"):
         toy().predict(["word1"], threads=threads)
     with pytest.raises(lw.ConfigError, match="threads must be"):
-        lw.train(*keyword_set(), threads=threads)
+        lw.train(*keyword_set(), run=lw.Run(threads))
 
 
 @every_recipe
@@ -429,10 +429,11 @@ def test_beams(method):
         with pytest.raises(lw.ConfigError, match=r"search\.beam must be"):
             lw.train(data, lists, method=method, settings={"search.beam": beam})
     wide, wider = (
-        lw.train(data, lists, method=method, settings={**DEEP, "search.beam": beam}, threads=1) for beam in (12, 10_000)
+        lw.train(data, lists, method=method, settings={**DEEP, "search.beam": beam}, run=lw.Run(1))
+        for beam in (12, 10_000)
     )
     assert wide.predict(data, k=12) == wider.predict(data, k=12)
-    narrow = lw.train(data, lists, method=method, settings={**DEEP, "search.beam": 1}, threads=1)
+    narrow = lw.train(data, lists, method=method, settings={**DEEP, "search.beam": 1}, run=lw.Run(1))
     for member in narrow.members:
         most = int(np.diff(member.tree.child_ptrs[-1]).max())  # the labels of one leaf
         assert all(1 <= len(row) <= most for row in member.predict(data, k=12))
@@ -547,4 +548,4 @@ def test_warnings_are_not_errors():
     """Unsorted columns are sorted with one warning; nothing else of a plain run warns."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lw.train(*keyword_set(), threads=1).predict(["word1", ""])
+        lw.train(*keyword_set(), run=lw.Run(1)).predict(["word1", ""])

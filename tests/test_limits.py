@@ -18,12 +18,12 @@ from labelwood import limits
 from labelwood.arrays.sparse import Features, as_csr, as_dense, empty
 from labelwood.base import canonical_json
 from labelwood.base.config import read_toml
+from labelwood.base.run import Run
 from labelwood.data import Texts, read
 from labelwood.data.dataset import check_label
 from labelwood.data.parsing import source
 from labelwood.parts.tfidf import Tfidf, TfidfConfig, _check
 from labelwood.parts.tree import TreeConfig, build
-from labelwood.pipeline.run_options import Run
 from labelwood.recipes.methods import resolve
 from labelwood.storage import model_folder, safetensors_file
 from toy import keyword_set
@@ -103,7 +103,7 @@ def dimensions(count: int) -> None:
 
 PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_INDEX": lambda n, _: as_csr(sparse.csr_matrix((1, n))),
-    "MAX_K": lambda n, _: lw.train(*keyword_set(), threads=1).predict(["word1"], k=n),
+    "MAX_K": lambda n, _: lw.train(*keyword_set(), run=lw.Run(1)).predict(["word1"], k=n),
     "MAX_BEAM": lambda n, _: resolve(settings={"search.beam": n}),
     "MAX_VALUE": lambda n, _: value_in_a_matrix(n),
     "MAX_THREADS": lambda n, _: Run(threads=n),

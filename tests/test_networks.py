@@ -9,12 +9,12 @@ import pytest
 
 import labelwood as lw
 from labelwood import limits
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.parts.rank_average import EnsembleConfig
 from labelwood.parts.tree import Tree, level_sizes
 from labelwood.pipeline import blend
 from labelwood.pipeline.blend import opened
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import identity_of, train
 from labelwood.recipes.methods import resolve
 from labelwood.recipes.network_settings import Reading
@@ -24,9 +24,9 @@ QUICK = {"finetune.epochs": 1}
 X = "x-transformer"
 
 
-def fit(method: str, settings=None, data=None, **run) -> lw.Predictor:
+def fit(method: str, settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
     recipe = resolve(method, settings={**QUICK, **(settings or {})})
-    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run))
+    return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_first_network_of_neural_features_is_trained_once(tmp_path):
     """Runs over label representations share it, and the plain one is it."""
     told = []
     kinds = ("pifa", "pifa-neural", "pifa-neural")
-    model = fit(X, {"ensemble.runs": 3, "ensemble.labels": kinds}, work=tmp_path / "work", tell=told.append)
+    model = fit(X, {"ensemble.runs": 3, "ensemble.labels": kinds}, work=tmp_path / "work", on_event=told.append)
     assert len(model.members) == 3
     assert sum(event.step == 1 for event in told) == 3
     assert identity_of(model)["recipe"]["ensemble"]["labels"] == list(kinds)
@@ -135,7 +135,7 @@ def test_weights_by_propensity_are_part_of_what_a_shared_stage_is(tmp_path):
     scores = []
     for a in (0.55, 2.0):
         settings = {"linear.weighting": "pw", "tail.a": a, "tail.b": 0.1, "search.beam": 4}
-        scores.append(fit(X, settings, work=tmp_path / "w", shared=True).predict_arrays(TEXTS)[1])
+        scores.append(fit(X, settings, work=tmp_path / "w", keeping=Keeping(shared=True)).predict_arrays(TEXTS)[1])
     assert not np.array_equal(*scores)
 
 
@@ -196,5 +196,5 @@ def test_the_first_network_is_that_of_the_pifa_run_with_the_same_encoder(tmp_pat
         "ensemble.encoders": ("minilm", other, "minilm", other),
         "ensemble.labels": ("pifa", "pifa", "pifa-neural", "pifa-neural"),
     }  # fmt: skip
-    fit(X, settings, tell=told.append, work=tmp_path / "w")
+    fit(X, settings, on_event=told.append, work=tmp_path / "w")
     assert len(told) == 4

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import labelwood as lw
+from labelwood.base.run import Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.training import tensorboard
 from labelwood.neural.training.pace import Pace
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train_into
 from labelwood.planning import timing
 from labelwood.recipes.methods import METHODS, resolve
@@ -29,7 +29,7 @@ def test_a_time_becomes_steps_that_a_continued_run_keeps(tmp_path, monkeypatch):
     planned = timing.timed(recipe, "3s", data, run)
     assert planned.finetune.steps == (115, 115)
     with pytest.raises(Stop):
-        train_into(tmp_path / "m", data, planned, dataclasses.replace(run, tell=stop_at_once))
+        train_into(tmp_path / "m", data, planned, dataclasses.replace(run, on_event=stop_at_once))
     again = dataclasses.replace(run, resume=True)
     assert timing.timed(recipe, "1h", data, again) == planned
     train_into(tmp_path / "m", data, planned, again)
@@ -89,7 +89,7 @@ def test_every_network_has_a_plan_and_a_budget(method):
     found = lw.plan(TEXTS, LISTS, method=method)
     assert any("fine-tuning" in part.name for part in found.parts)
     with pytest.raises(lw.LabelwoodError, match="needs about"):
-        lw.train(TEXTS, LISTS, method=method, memory="1MB")
+        lw.train(TEXTS, LISTS, method=method, run=lw.Run(memory="1MB"))
 
 
 def test_logs_that_cannot_be_written_say_so(tmp_path):
@@ -104,7 +104,7 @@ def test_events_are_records_with_right_checksums(tmp_path):
     unmasked = (crc - 0xA282EAD8) & 0xFFFFFFFF
     assert ((unmasked >> 17) | (unmasked << 15)) & 0xFFFFFFFF == 0xE3069283
     log = tensorboard.EventFile(tmp_path / "logs")
-    fit({"finetune.steps": 2}, tell=log)
+    fit({"finetune.steps": 2}, on_event=log)
     raw, at, bodies = log.path.read_bytes(), 0, []
     while at < len(raw):
         size = struct.unpack_from("<Q", raw, at)[0]
@@ -127,4 +127,4 @@ def test_a_device_that_is_not_there_is_told_before_any_work():
         pytest.skip("there is one")
     for device in ("cuda", "cuda:1", "cuda:x"):
         with pytest.raises(lw.ConfigError, match="device"):
-            lw.train(TEXTS, LISTS, method="xr-transformer", device=device)
+            lw.train(TEXTS, LISTS, method="xr-transformer", run=lw.Run(device=device))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from labelwood.base.digests import digest_tensors
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train
 from labelwood.recipes.methods import resolve
 from labelwood.storage import stage_cache
@@ -38,12 +38,12 @@ def made(monkeypatch) -> Counter:
 
 def test_classifiers_on_words_and_embedding_know_how_the_words_were_made(tmp_path):
     """F-S1: in one workspace, a change of the words alone must make the classifiers anew."""
-    data, run = from_lists(TEXTS, LISTS), Run(1, work=tmp_path / "work", shared=True)
+    data, run = from_lists(TEXTS, LISTS), Run(1, work=tmp_path / "work")
     found = []
     for sublinear in (True, False):
         settings = {"encoder.model": "minilm", "tfidf.sublinear": sublinear}
         recipe = resolve("parabel", settings=settings)
-        found.append(levels(train(data, recipe, run)))
+        found.append(levels(train(data, recipe, run, keeping=Keeping(shared=True))))
         assert found[-1] == levels(train(data, recipe, Run(1)))
     assert found[0] != found[1]
 

@@ -14,10 +14,10 @@ import labelwood as lw
 from labelwood.base import memory_budget
 from labelwood.base.memory_budget import Guard, parse, show
 from labelwood.base.progress import Silent
+from labelwood.base.run import Run
 from labelwood.cli import main
 from labelwood.pipeline import levels
 from labelwood.pipeline.costs import Sizes
-from labelwood.pipeline.run_options import Run
 from labelwood.planning import estimate as plan
 from labelwood.planning.trial import extended
 from labelwood.recipes.methods import resolve
@@ -84,10 +84,10 @@ def test_a_stage_that_ends_above_the_budget_is_stopped_too():
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(lw.BudgetError, match=r"needs about [\d.]+[KMG]B.*budget is 1MB"):
-        lw.train(*keyword_set(), memory="1MB", work=tmp_path / "work")
+        lw.train(*keyword_set(), run=lw.Run(memory="1MB", work=tmp_path / "work"))
     assert not (tmp_path / "work").exists()
     with pytest.raises(lw.BudgetError, match="work=FOLDER"):
-        lw.train(*keyword_set(), memory="1MB")
+        lw.train(*keyword_set(), run=lw.Run(memory="1MB"))
 
 
 @pytest.mark.parametrize("norm", ["none", "l2"])
@@ -97,22 +97,23 @@ def test_a_budget_changes_no_byte(tmp_path, norm):
     y[:6] = np.eye(6)
     given = {"X": x, "labels": y, "settings": {"features.norm": norm, "tree.levels": (2,)}}
     lw.train(**given).save(tmp_path / "plain")
-    lw.train(**given, memory="4GB", work=tmp_path / "work").save(tmp_path / "bounded")
+    lw.train(**given, run=lw.Run(memory="4GB", work=tmp_path / "work")).save(tmp_path / "bounded")
     assert content(tmp_path / "plain") == content(tmp_path / "bounded")
 
 
 def test_a_run_stopped_by_its_budget_can_be_resumed(tmp_path, monkeypatch):
     texts, labels = contract_set()
-    given = {"settings": {"tree.levels": (2, 6)}, "work": tmp_path / "work"}
-    lw.train(texts, labels, settings=given["settings"]).save(tmp_path / "wanted")
+    settings, work = {"tree.levels": (2, 6)}, tmp_path / "work"
+    lw.train(texts, labels, settings=settings).save(tmp_path / "wanted")
     progress = Silent()
     monkeypatch.setattr(memory_budget, "held", lambda: 2**50 if "level 2 of 3" in progress.timings else 0)
     with pytest.raises(lw.BudgetError, match="level 2 of 3"):
-        lw.train(texts, labels, memory="1GB", progress=progress, **given)
+        lw.train(texts, labels, settings=settings, run=lw.Run(memory="1GB", progress=progress, work=work))
     monkeypatch.undo()
     kept = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir())
     assert kept == ["features", "level-1", "lock", "run.json", "tree"]
-    lw.train(texts, labels, memory="4GB", resume=True, **given).save(tmp_path / "resumed")
+    resumed = lw.train(texts, labels, settings=settings, run=lw.Run(memory="4GB", work=work, resume=True))
+    resumed.save(tmp_path / "resumed")
     assert content(tmp_path / "wanted") == content(tmp_path / "resumed")
 
 
@@ -232,7 +233,7 @@ def test_settings_by_level_are_those_of_all_labels_not_of_the_sample(settings):
     """A sample has fewer labels, so its tree may have fewer levels."""
     texts, labels = keyword_set(labels=400, docs=4)
     found = lw.plan(texts, labels, settings=settings)
-    model = lw.train(texts, labels, settings=settings, memory="64GB")
+    model = lw.train(texts, labels, settings=settings, run=lw.Run(memory="64GB"))
     assert sum(part.name.startswith("level ") for part in found.parts) == model.members[0].tree.depth
 
 

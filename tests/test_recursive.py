@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.finetune import matcher
 from labelwood.neural.training.trainer import Trainer
 from labelwood.parts.tree import Tree
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import resolve
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source
 from toy import noisy_set
 
+SHARED = Keeping(shared=True)
+
 
 def test_fine_tuning_lowers_the_loss_and_moves_the_encoder():
     told = []
-    model = fit({"finetune.epochs": 20, "optimiser.lr": 1e-3, "optimiser.head_lr": 1e-2}, tell=told.append)
+    model = fit({"finetune.epochs": 20, "optimiser.lr": 1e-3, "optimiser.head_lr": 1e-2}, on_event=told.append)
     first = [e.loss for e in told if "level 1" in e.stage]
     assert np.mean(first[-5:]) < 0.3 * np.mean(first[:5])
     state, pretrained_state = model.embedder.state, encoders.load(source(), READ).state()
@@ -119,8 +121,8 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
         work, folder = tmp_path / f"{kill}.work", tmp_path / f"{kill}"
         with pytest.raises(Stop):
-            train_into(folder, data, recipe, Run(2, work=work, tell=tell, keep_every=0.0))
-        train_into(folder, data, recipe, Run(2, work=work, resume=True, keep_every=0.0))
+            train_into(folder, data, recipe, Run(2, work=work, on_event=tell), keeping=Keeping(every=0.0))
+        train_into(folder, data, recipe, Run(2, work=work, resume=True), keeping=Keeping(every=0.0))
         assert sorted(p.name for p in folder.iterdir()) == sorted(p.name for p in whole.iterdir())
         assert (folder / "labelwood.json").read_bytes() == (whole / "labelwood.json").read_bytes()
         assert not work.exists()
@@ -136,11 +138,12 @@ def test_a_state_is_used_and_not_made_again(tmp_path):
         if len(steps) == 4:
             raise Stop
 
-    run = Run(2, work=tmp_path / "work", tell=tell, keep_every=0.0)
+    run, keeping = Run(2, work=tmp_path / "work", on_event=tell), Keeping(every=0.0)
     with pytest.raises(Stop):
-        train(data, recipe, run)
+        train(data, recipe, run, keeping=keeping)
     steps.clear()
-    train(data, recipe, dataclasses.replace(run, resume=True, tell=lambda e: steps.append(e.step)))
+    again = dataclasses.replace(run, resume=True, on_event=lambda e: steps.append(e.step))
+    train(data, recipe, again, keeping=keeping)
     assert steps == [4, 5, 6, 1, 2, 3, 4, 5, 6]  # the state of step 3 was kept before step 4 was told
 
 
@@ -154,7 +157,7 @@ def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
     ):  # fmt: skip
         told.clear()
         recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "optimiser.lr": 1e-4, **changes})
-        train(data, recipe, Run(1, work=tmp_path / "work", shared=True, tell=told.append))
+        train(data, recipe, Run(1, work=tmp_path / "work", on_event=told.append), keeping=SHARED)
         assert len(told) == expected, changes
 
 
@@ -164,7 +167,7 @@ def test_given_held_out_data_chooses_and_teaches_nothing():
     swapped = from_lists(TEXTS[:20], [[*row, "never seen"] for row in LISTS[1:21]])
     recipe = resolve("xr-transformer", settings={**SMALL, "finetune.checks": 1})
     told: list[object] = []
-    models = [train(data, recipe, Run(1, tell=told.append), v) for v in (held, swapped, None)]
+    models = [train(data, recipe, Run(1, on_event=told.append), v) for v in (held, swapped, None)]
     a, b, c = (model.embedder.state for model in models)
     assert all(np.array_equal(a[name], b[name]) for name in a)
     assert not all(np.array_equal(a[name], c[name]) for name in a)
@@ -193,7 +196,7 @@ def test_settings_that_matter_are_in_the_keys_of_stages(tmp_path):
     ends = []
     for changes in ({}, {"optimiser.lr": 1e-2}, {"finetune.parents": 4}, {"encoder.scale": 3.0}):
         recipe = resolve("xr-transformer", settings={**base, **changes})
-        ends.append(train(data, recipe, Run(1, work=tmp_path / "work", shared=True)))
+        ends.append(train(data, recipe, Run(1, work=tmp_path / "work"), keeping=SHARED))
         alone = train(data, recipe, Run(1))
         assert np.array_equal(alone.predict_arrays(data.texts)[1], ends[-1].predict_arrays(data.texts)[1]), changes
 

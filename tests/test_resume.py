@@ -222,22 +222,22 @@ def test_stopped_before_a_stage_was_finished(
 
 def test_the_api_resumes_and_starts_over(tmp_path: Path) -> None:
     work, (texts, labels) = tmp_path / "work", keyword_set()
-    first = lw.train(texts, labels, work=work)
+    first = lw.train(texts, labels, run=lw.Run(work=work))
     with pytest.raises(
         lw.ConfigError, match=r"a run is kept in .*/work; continue or reuse it with resume \(--resume\)"
     ):
-        lw.train(texts, labels, work=work)
+        lw.train(texts, labels, run=lw.Run(work=work))
     with pytest.raises(lw.ConfigError, match=r"recipe.seed was 0 but is 3 now; .* overwrite"):
-        lw.train(texts, labels, work=work, resume=True, seed=3)
+        lw.train(texts, labels, run=lw.Run(work=work, resume=True), seed=3)
     again = Silent()
-    assert lw.train(texts, labels, work=work, resume=True, progress=again).labels == first.labels
+    assert lw.train(texts, labels, run=lw.Run(work=work, resume=True, progress=again)).labels == first.labels
     assert again.timings == {}  # every stage was there
     over = Silent()
-    assert lw.train(texts, labels, work=work, overwrite=True, seed=3, progress=over).recipe.seed == 3
+    assert lw.train(texts, labels, run=lw.Run(work=work, overwrite=True, progress=over), seed=3).recipe.seed == 3
     assert "label tree" in over.timings
     for wrong in ({"resume": True}, {"overwrite": True}, {"work": work, "resume": True, "overwrite": True}):
         with pytest.raises(lw.ConfigError, match="one of the two, goes with work=FOLDER"):
-            lw.train(texts, labels, **wrong)  # type: ignore[arg-type]
+            lw.train(texts, labels, run=lw.Run(**wrong))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -40,8 +40,8 @@ def test_piles_in_memory_and_on_disk_are_the_same(tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_workspace_changes_no_byte(tmp_path, threads):
     settings = {"tree.levels": (2, 6)}
-    lw.train(*contract_set(), settings=settings, threads=1).save(tmp_path / "held")
-    lw.train(*contract_set(), settings=settings, threads=threads, work=tmp_path / "work").save(tmp_path / "spooled")
+    lw.train(*contract_set(), settings=settings, run=lw.Run(1)).save(tmp_path / "held")
+    lw.train(*contract_set(), settings=settings, run=lw.Run(threads, work=tmp_path / "work")).save(tmp_path / "spooled")
     assert content(tmp_path / "held") == content(tmp_path / "spooled")
 
 
@@ -60,11 +60,11 @@ def test_a_full_disk_while_spooling_can_be_resumed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(atomic_files.Spool, "_flush", flush)
     with pytest.raises(lw.StorageError, match="space"):
-        lw.train(*contract_set(), settings=settings, work=tmp_path / "work")
+        lw.train(*contract_set(), settings=settings, run=lw.Run(work=tmp_path / "work"))
     monkeypatch.undo()
     kept = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir())
     assert kept == ["features", "level-1", "level-2", "lock", "run.json", "tree"]
     assert spools[-1]._fd == -1
-    model = lw.train(*contract_set(), settings=settings, work=tmp_path / "work", resume=True)
+    model = lw.train(*contract_set(), settings=settings, run=lw.Run(work=tmp_path / "work", resume=True))
     model.save(tmp_path / "resumed")
     assert content(tmp_path / "wanted") == content(tmp_path / "resumed")

@@ -108,7 +108,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_options_keep_the_promises(name, tmp_path):
     """Right answers, the same bits for any number of threads, one by one as in a batch, k a prefix, a round trip."""
     deep = {"tree.leaf": 2, "tree.branch": 2, **SETTINGS[name]}
-    one, many = (lw.train(TEXTS, LISTS, settings=deep, threads=threads) for threads in (1, 5))
+    one, many = (lw.train(TEXTS, LISTS, settings=deep, run=lw.Run(threads)) for threads in (1, 5))
     ids, scores = one.predict_arrays(TEXTS, k=6)
     for row, truth in zip(one.predict(TEXTS, k=2), LISTS, strict=True):
         assert {label for label, _ in row[: len(truth)]} == set(truth)
@@ -124,7 +124,7 @@ def test_options_keep_the_promises(name, tmp_path):
 
 @pytest.mark.native
 def test_a_forged_centroids_part_is_refused(tmp_path):
-    lw.train(TEXTS, LISTS, settings=SETTINGS["centroids"], threads=1).save(tmp_path / "m")
+    lw.train(TEXTS, LISTS, settings=SETTINGS["centroids"], run=lw.Run(1)).save(tmp_path / "m")
     stored = model_folder.load(tmp_path / "m")
     sound = stored.parts["centroids"]
     for broken in (

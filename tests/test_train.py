@@ -25,9 +25,9 @@ TEXTS, LABELS = keyword_set()
 def test_a_run_that_cannot_be_trained_leaves_no_workspace(tmp_path, settings):
     """Else the corrected command would be told to resume a run that can never go on."""
     with pytest.raises(lw.LabelwoodError):
-        lw.train(TEXTS, LABELS, settings=settings, work=tmp_path / "work")
+        lw.train(TEXTS, LABELS, settings=settings, run=lw.Run(work=tmp_path / "work"))
     assert not (tmp_path / "work").exists()
-    lw.train(TEXTS, LABELS, work=tmp_path / "work")
+    lw.train(TEXTS, LABELS, run=lw.Run(work=tmp_path / "work"))
 
 
 def test_relevances_are_never_ignored_in_silence():
@@ -89,7 +89,7 @@ def test_a_daemon_thread_at_exit_does_not_abort():
 def test_settings_that_do_not_fit_are_refused_before_a_level_is_trained(method, settings, message):
     progress = Silent()
     with pytest.raises(lw.ConfigError, match=message):
-        lw.train(TEXTS, LABELS, method=method, settings={"tree.leaf": 3, **settings}, progress=progress)
+        lw.train(TEXTS, LABELS, method=method, settings={"tree.leaf": 3, **settings}, run=lw.Run(progress=progress))
     assert not any(name.startswith("level") for name in progress.timings)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import labelwood as lw
 import tiny
+from labelwood.base.run import Run
 from labelwood.data import from_lists
 from labelwood.parts.tree import level_sizes
-from labelwood.pipeline.run_options import Run
 from labelwood.pipeline.train import identity_of, train, train_into
 from labelwood.planning import timing
 from labelwood.recipes.methods import resolve
@@ -103,7 +103,7 @@ def test_a_score_by_the_label_is_the_margin_of_the_leaf():
 def test_settings_that_do_not_fit_the_refined_tree_are_told_before_training(settings, message):
     told = []
     with pytest.raises(lw.ConfigError, match=message):
-        fit(settings, tell=told.append)
+        fit(settings, on_event=told.append)
     assert not told
 
 
@@ -112,7 +112,7 @@ def test_a_refused_run_keeps_what_it_would_continue(tmp_path):
     recipe = resolve("xr-transformer", settings=SMALL)
     data, run = from_lists(TEXTS, LISTS), Run(1, work=tmp_path / "m.work")
     with pytest.raises(Stop):
-        train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, tell=stop_at_once))
+        train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, on_event=stop_at_once))
     before = sorted(p.name for p in run.work.iterdir())
     with pytest.raises(lw.ConfigError, match="is not there"):
         train_into(tmp_path / "m", data, recipe, dataclasses.replace(run, resume=True, device="cuda"))

@@ -22,7 +22,8 @@ def main(data: Path, options: dict[str, str], threads: int) -> None:
     warnings.simplefilter("ignore")
     x, y, held, truth = (sparse.load_npz(data / f"{name}.npz") for name in ("x", "y", "held_x", "truth"))
     start = time.process_time()
-    model = lw.train(X=x, labels=y, threads=threads, **options)
+    how = {"run": lw.Run(threads)} if hasattr(lw, "Run") else {"threads": threads}  # older checkouts
+    model = lw.train(X=x, labels=y, **how, **options)
     trained = time.process_time()
     ids, _ = model.predict_arrays(X=held, k=5, threads=threads)
     done = time.process_time()

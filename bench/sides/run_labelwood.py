@@ -24,7 +24,7 @@ class Labelwood(Side):
         self.progress = Silent(time.process_time)  # CPU seconds of each stage
 
     def train(self, x: Any, y: Any) -> Any:
-        return lw.train(X=x, labels=y, threads=self.threads, progress=self.progress, **self.config)
+        return lw.train(X=x, labels=y, run=lw.Run(self.threads, progress=self.progress), **self.config)
 
     def save(self, model: Any) -> None:
         model.save(self.folder)

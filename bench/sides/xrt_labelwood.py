@@ -32,7 +32,7 @@ def main(folder: Path, out: Path) -> None:
     progress = Silent()
     start, cpu = time.perf_counter(), cpu_seconds()
     model = lw.train(
-        texts, lists, method="xr-transformer", settings=settings, threads=about["threads"], progress=progress
+        texts, lists, method="xr-transformer", settings=settings, run=lw.Run(about["threads"], progress=progress)
     )
     result = {"train s": time.perf_counter() - start, "train CPU s": cpu_seconds() - cpu}
     result["tuning s"] = sum(s for name, s in progress.timings.items() if name.startswith("fine-tuning"))

@@ -1,13 +1,21 @@
-"""The verbs of the Python API that make a model: `train` and `load`, and `plan`, which says what training takes."""
+"""The verbs of the Python API that are not a model's own.
+
+train, load       make or open a model
+plan              says what training takes
+compare, analyse  rank methods by quality and cost; look inside a network
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic as clock
 from typing import Any
 
-from .base import memory_budget
-from .base.progress import Progress, Silent
+from .base.log import LOG
+from .base.old_keywords import old_keywords
+from .base.progress import QUIET, Progress
+from .base.run import Run
 from .data import (
     Dataset,
     Labels,
@@ -18,18 +26,32 @@ from .data import (
     with_label_texts,
     with_taxonomy,
 )
-from .errors import ConfigError
+from .errors import ConfigError, counted
+from .evaluation.network_analysis import Analysis
+from .evaluation.network_analysis import analyse as look_inside
+from .metrics.ranking import MetricsConfig
 from .models.ensemble import load
 from .models.predictor import Predictor, as_dataset
-from .pipeline.run_options import Run
 from .pipeline.train import train as run_recipe
 from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
+from .recipes.extras import check_extras
 from .recipes.methods import resolve
+from .reports.leaderboard import METRICS, Files, Leaderboard, recipes
+from .reports.leaderboard import compare as run_comparison
 
-__all__ = ["load", "plan", "train"]
+__all__ = ["analyse", "compare", "load", "plan", "train"]
+
+_SAME = ("threads", "device", "memory", "progress", "work", "resume", "overwrite")
+_OLD_TRAIN = {name: name for name in _SAME} | {"tell": "on_event"}
+_OLD_PLAN = {"threads": "threads", "work": "work"}
 
 
+def _somewhere(work: bool) -> Path | None:
+    return Path() if work else None  # a plan writes nothing there
+
+
+@old_keywords("run", Run, _OLD_TRAIN)
 def train(
     data: str | Path | Dataset | Sequence[str] | None = None,
     labels: Labels | None = None,
@@ -38,24 +60,19 @@ def train(
     relevance: Iterable[Sequence[float]] | None = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
     seed: int | None = None,
-    options: ReadOptions = ReadOptions(),
-    threads: int = 0,
-    progress: Progress | None = None,
-    work: str | Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    memory: str | int | None = None,
-    valid: str | Path | Dataset | None = None,
     time: str | float | None = None,
-    device: str = "cpu",
-    tell: Callable[[Any], None] | None = None,
+    valid: str | Path | Dataset | None = None,
+    run: Run = Run(),
 ) -> Predictor:
     """Train a model: a `Model`, or an `Ensemble` if the recipe has several trees.
+
+    First the data, then the recipe (what is trained), then the run (how).
 
     data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
     labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
@@ -65,24 +82,21 @@ def train(
               in the model for people to read, and used in training if `labels.kind` says so
     taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it sets
               `tree.kind = "taxonomy"`, and the model does not need it any more
+    options   how a file is read: its format, its fields, what to do with bad lines
+    method    the recipe, see `methods()`; `preset` names a set of its settings, `config` a TOML file or a mapping
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
-    work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
-              with `overwrite=True` it starts over
-    memory    a budget such as "8GB": a BudgetError says at once if it cannot do; no result depends on it
+    seed      every random choice follows from it
+    time      how long fine-tuning may take, such as "10m": the steps of each level are fixed by it at the start
     valid     held-out data, a path or a Dataset, by which a fine-tuning chooses between its states (never your test
               set); without it some training documents are held back for that
-    time      how long fine-tuning may take, such as "10m": the steps of each level are fixed by it at the start
-    device    where an encoder is trained: cpu, cuda or mps
-    tell      is called with an Event (stage, step, loss, docs per second, …) after every step of a fine-tuning
+    run       threads, device, memory, progress, a workspace to resume from: see `Run`
     """
-    if (resume or overwrite) and (work is None or (resume and overwrite)):
-        raise ConfigError("resume=True or overwrite=True, one of the two, goes with work=FOLDER, which keeps the run.")
+    _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
+    check_extras(recipe)
     dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
-    folder = None if work is None else Path(work)
-    run = Run(threads, progress or Silent(), folder, resume, overwrite, memory_budget.parse(memory), device, tell)
     if time is not None:
         from .planning.timing import timed
 
@@ -90,9 +104,14 @@ def train(
     if isinstance(valid, str | Path) and Path(valid).is_dir():
         raise ConfigError(f"valid={str(valid)!r} is a folder, whose held-out part is a test set; give a file.")
     held_out = None if valid is None else as_dataset(valid, options=options)
-    return run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
+    start, what = clock(), f"{recipe.method} on {counted(len(dataset), 'document')}"
+    LOG.info("training %s with %s", what, counted(len(dataset.names), "label"))
+    model = run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
+    LOG.info("trained %s in %.1f s", what, clock() - start)
+    return model
 
 
+@old_keywords("run", Run, _OLD_PLAN, {"work": _somewhere})
 def plan(
     data: str | Path | Dataset | Sequence[str] | None = None,
     labels: Labels | None = None,
@@ -100,19 +119,97 @@ def plan(
     X: object = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
     method: str = "xr-linear",
     preset: str | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
-    options: ReadOptions = ReadOptions(),
-    threads: int = 0,
-    work: bool = False,
+    run: Run = Run(),
 ) -> Plan:
-    """What `train` would take: memory and time by stage, and the size of the model; `work`: with a workspace."""
+    """What `train` would take: memory and time by stage, and the size of the model; nothing is written.
+
+    `run` is that of the training: with `Run(work=FOLDER)` finished stages are on disk and less stays in memory.
+    """
+    _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
     dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
-    return run_plan(dataset, recipe, Run(threads, work=Path() if work else None))
+    return run_plan(dataset, recipe, run)
+
+
+def compare(
+    train: str | Path,
+    test: str | Path,
+    methods: Sequence[str] | None = None,
+    *,
+    out: str | Path = "comparison",
+    anchor: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    time: str | float | None = None,
+    label_texts: str | Path | None = None,
+    taxonomy: str | Path | None = None,
+    options: ReadOptions = ReadOptions(),
+    metrics: MetricsConfig = METRICS,
+    run: Run = Run(),
+) -> Leaderboard:
+    """Train several methods on one file, measure them on another, and rank them by P@1.
+
+    Each method runs in a process of its own, so that its memory is its own; stages in common are computed once, and
+    what is finished is not done again. A method that fails does not keep the others from the board.
+
+    methods   names, or "method:preset"; None is the usual ones, without those whose packages are not installed
+    out       a folder for results, models (`out/models/NAME`) and finished stages
+    anchor    a method: `Standing.gain` is P@1 over that of it, in per cent
+    settings  for all methods that have such a part
+    time      how long all fine-tunings together may take, such as "30m"
+    run       threads, device and progress act here; the rest of a `Run` does not
+    """
+    from .planning.timing import seconds
+
+    _check_run(run)
+    for path in (train, test):
+        if not isinstance(path, str | Path):
+            raise ConfigError(
+                f"compare reads files, in a process for each method, but is given a {type(path).__name__}; save it "
+                "first, for example as JSON lines."
+            )
+    sides = [None if path is None else Path(path) for path in (label_texts, taxonomy)]
+    chosen = recipes(methods, settings or {}, seed, taxonomy=taxonomy is not None)
+    if label_texts is not None:  # a mistake in these files is better found now
+        read_label_texts(label_texts)
+    if taxonomy is not None:
+        read_taxonomy(taxonomy)
+    allowed = None if time is None else seconds(str(time))
+    return run_comparison(
+        Files(Path(train), Path(test), *sides), chosen, Path(out),
+        seconds=allowed, anchor=anchor, run=run, options=options, metrics=metrics,
+    )  # fmt: skip
+
+
+def analyse(
+    model: str | Path | Predictor,
+    data: str | Path | Dataset | Sequence[str],
+    labels: Labels | None = None,
+    *,
+    options: ReadOptions = ReadOptions(split="test"),
+    most: int = 4000,
+    threads: int = 0,
+    progress: Progress = QUIET,
+) -> Analysis:
+    """Look inside a model with an encoder, on up to `most` held-out documents with labels.
+
+    What each level's shortlist keeps, what the first token attends to in each layer, and how alike the layers' vectors
+    are, beside the pretrained encoder.
+    """
+    opened = load(model) if isinstance(model, str | Path) else model
+    found = as_dataset(data, labels, options=options)
+    return look_inside(opened, found, threads=threads, most=most, progress=progress)
+
+
+def _check_run(run: object) -> None:
+    if not isinstance(run, Run):
+        raise ConfigError(f"run must be a Run, such as Run(threads=4), but is of type {type(run).__name__}.")
 
 
 def _has_taxonomy(data: object, taxonomy: object) -> bool:

@@ -4,19 +4,39 @@
         _core.train_level(..., progress=tick)  # native calls take the callback as it is
     progress.timings  # {"training level 2": 12.3}
 
-`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long.
+`QUIET` does nothing; `Silent` only keeps the times; `Terminal` also draws a line while a stage takes long. A
+fine-tuning says more than how far it is: an `Event` after each step.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TextIO
 
+from .log import LOG
+
 Tick = Callable[[int, int], None]
 WIDE = 120  # columns of a terminal on which there is room for a bar
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What `Run(on_event=…)` is told after a step of a fine-tuning; `quality` only where the model was measured."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float
+    docs_per_second: float
+    candidates: float  # per document
+    rate: float  # of learning
+    seconds_left: float  # of training steps, those of levels to come included, at the present pace
+    quality: float | None = None  # 0 to 1
 
 
 class Progress(Protocol):
@@ -47,7 +67,9 @@ class Silent:
         try:
             yield self._tick(path, start, total, unit)
         finally:
-            self.timings[path] += self._clock() - start
+            seconds = self._clock() - start
+            self.timings[path] += seconds
+            LOG.debug("stage %s: %.2f s", path, seconds)
             self._open.pop()
             self._clear()
 
@@ -59,15 +81,28 @@ class Silent:
 
 
 class Quiet:
-    """Shows nothing, keeps nothing, costs nothing; one is enough for all threads."""
+    """Shows nothing, keeps nothing, costs nothing; one is enough for all threads. Stages are logged."""
 
     timings: dict[str, float] = {}  # noqa: RUF012 — always empty
 
     def stage(self, name: str, total: int = 0, unit: str = "") -> AbstractContextManager[Tick]:
-        return _NOTHING
+        return _logged(name) if LOG.isEnabledFor(logging.DEBUG) else _NOTHING
 
 
-_NOTHING: AbstractContextManager[Tick] = nullcontext(lambda done, total: None)
+@contextmanager
+def _logged(name: str) -> Iterator[Tick]:
+    start = time.monotonic()
+    try:
+        yield _nothing
+    finally:
+        LOG.debug("stage %s: %.2f s", name, time.monotonic() - start)
+
+
+def _nothing(done: int, total: int) -> None:
+    """A tick that nobody sees."""
+
+
+_NOTHING: AbstractContextManager[Tick] = nullcontext(_nothing)
 QUIET = Quiet()
 
 
@@ -115,7 +150,7 @@ class Terminal(Silent):
             self._bar.task_ids[0], description=path, completed=done, total=total or None, status=text, refresh=True
         )
 
-    def tell(self, event: Any) -> None:
+    def tell(self, event: Event) -> None:
         """What a fine-tuning says of a step: its loss, candidates and last quality, beside the bar."""
         parts = [
             f"loss {event.loss:.3g}",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..base import memory_budget
 from ..base.progress import Terminal
+from ..base.run import Run
 from ..data import ReadOptions
-from ..pipeline.run_options import Run
 from ..planning.estimate import plan as make_plan
 from ..planning.estimate import within
 from ..recipes.methods import resolve
@@ -49,12 +48,12 @@ def plan(
     """
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
-    run = Run(threads, Terminal(), Path(), memory=memory_budget.parse(memory))  # as `train`, which has a workspace
+    run = Run(threads, memory=memory, progress=Terminal(), work=Path())  # as `train`, which has a workspace
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     show.dataset(name_of(data), training)
     training = sides.over(training)
-    if run.memory is not None:
+    if run.budget is not None:
         run = within(training, recipe, run)
     found = make_plan(training, recipe, run)
     rows = [(part.name, show.size(part.memory), show.seconds(part.cpu_seconds)) for part in found.parts]
@@ -69,5 +68,5 @@ def plan(
     if found.network:
         parts = ", ".join(f"{name} {show.size(size)}" for name, size in found.network.items())
         show.say(f"in training, at its largest level: {parts}")
-    if run.memory is not None:
-        show.say(f"budget: {show.size(run.memory)}, enough")
+    if run.budget is not None:
+        show.say(f"budget: {show.size(run.budget)}, enough")

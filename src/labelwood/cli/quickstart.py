@@ -16,11 +16,11 @@ import numpy as np
 import typer
 
 from ..base.progress import Terminal
+from ..base.run import Run
 from ..data import Dataset, read
 from ..errors import ConfigError
 from ..metrics.ranking import Evaluation
 from ..models.predictor import Predictor
-from ..pipeline.run_options import Run
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
 from ..quickstart import quickstart_path

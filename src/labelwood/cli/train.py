@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ..base import memory_budget
-from ..base.progress import Progress, Terminal
+from ..base.progress import Event, Progress, Terminal
+from ..base.run import Keeping, Run
 from ..data import Dataset, ReadOptions
 from ..errors import ConfigError, ModelFileError, counted
 from ..models.ensemble import load
 from ..models.predictor import Predictor
-from ..pipeline.run_options import Run
 from ..pipeline.train import identity, identity_of, problem_of, train_into
 from ..planning.estimate import within
+from ..recipes.extras import check_extras
 from ..recipes.methods import resolve
 from ..recipes.recipe import Recipe
 from ..storage import model_folder
@@ -79,11 +79,11 @@ def train(
         raise typer.BadParameter("give --resume or --overwrite, not both.")
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
+    check_extras(recipe)
     progress = Terminal()
     run = Run(
-        threads, progress, work_folder(model), resume, overwrite, memory_budget.parse(memory), device,
-        _teller(progress, logs), keep_every=keep_every,
-    )  # fmt: skip
+        threads, device, memory, progress, work_folder(model), resume, overwrite, on_event=_teller(progress, logs)
+    )
     _check_free(model, run)
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
@@ -100,7 +100,8 @@ def train(
         return
     run = within(training, recipe, run)
     with _saying_what_is_kept(run):
-        trained = train_into(model, training, recipe, run, valid=chooser, keep_work=keep_work)
+        keeping = Keeping(every=keep_every)
+        trained = train_into(model, training, recipe, run, valid=chooser, keeping=keeping, keep_work=keep_work)
     _report(trained, model, run.progress)
     if held_out is not None:
         show.heading(f"On {valid}")
@@ -124,21 +125,21 @@ def _saying_what_is_kept(run: Run) -> Iterator[None]:
     try:
         yield
     except show.Stopped:
-        if run.work is not None and started(run.work):
-            kept = "finished stages are" if has_stages(run.work) else "no stage was finished, but the run is"
+        if run.folder is not None and started(run.folder):
+            kept = "finished stages are" if has_stages(run.folder) else "no stage was finished, but the run is"
             show.complain("stopped", f"{kept} kept in {run.work}; the same command with --resume continues.")
         raise
 
 
-def _teller(progress: Terminal, logs: Path | None) -> Callable[[Any], None]:
+def _teller(progress: Terminal, logs: Path | None) -> Callable[[Event], None]:
     """Shows each step beside the bar, and writes it down if asked to."""
     from ..neural.training.tensorboard import EventFile
 
-    writers: list[Callable[[Any], None]] = [progress.tell]
+    writers: list[Callable[[Event], None]] = [progress.tell]
     if logs is not None:
         writers.append(EventFile(logs))
 
-    def tell(event: Any) -> None:
+    def tell(event: Event) -> None:
         for write in writers:
             write(event)
         if event.quality is not None:
@@ -153,9 +154,9 @@ def _check_free(model: Path, run: Run) -> None:
     if model_folder.exists(model) and not (run.overwrite or run.resume):
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
     model_folder.check_target(model, overwrite=True)
-    assert run.work is not None
-    if started(run.work) and not (run.overwrite or run.resume):
-        raise leftover(run.work)
+    assert run.folder is not None
+    if started(run.folder) and not (run.overwrite or run.resume):
+        raise leftover(run.folder)
 
 
 def _identity(data: Dataset, recipe: Recipe, held_out: Dataset | None) -> dict[str, Any]:
@@ -164,19 +165,19 @@ def _identity(data: Dataset, recipe: Recipe, held_out: Dataset | None) -> dict[s
 
 def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep_work: bool) -> bool:
     """Whether the model is there already. Another model there is an error, unless a run to replace it was begun."""
-    assert run.work is not None
+    assert run.folder is not None
     if not model_folder.exists(model):
         return False
     try:
         there = load(model)
     except ModelFileError:
-        if started(run.work):
+        if started(run.folder):
             return False
         raise
     changes = list(differences(identity_of(there), now))
     if not changes and there.label_texts != data.label_texts:
         changes.append("the texts of its labels are not the same")
-    if changes and not started(run.work):
+    if changes and not started(run.folder):
         raise ConfigError(
             f"cannot resume: the model in {model} is that of another run, {changes[0]}; "
             "train it anew with --overwrite, or choose another folder."
@@ -184,8 +185,8 @@ def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep
     if changes:
         return False
     model_folder.tidy(model)
-    if run.work.is_dir() and not keep_work:  # killed between saving and tidying up
-        with suppress(ConfigError), Workspace(run.work) as space:  # a folder that is not ours stays as it is
+    if run.folder.is_dir() and not keep_work:  # killed between saving and tidying up
+        with suppress(ConfigError), Workspace(run.folder) as space:  # a folder that is not ours stays as it is
             space.begin(now, resume=True, overwrite=False)
             space.remove()
     return True

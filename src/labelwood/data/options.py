@@ -6,20 +6,9 @@ import dataclasses
 
 from ..base.config import setting
 from ..errors import ConfigError, nearest
+from .formats.registry import FORMATS, in_order
 
-FORMATS = (
-    "auto",
-    "jsonl",
-    "csv",
-    "tsv",
-    "parquet",
-    "fasttext",
-    "xmc",
-    "xmc-pair",
-    "attentionxml",
-    "pecos",
-    "annif",
-)
+FORMAT_NAMES = ("auto", *(known.name for known in in_order()))
 ON_BAD = ("error", "skip", "replace")
 SPLITS = ("train", "test")
 
@@ -28,7 +17,7 @@ SPLITS = ("train", "test")
 class ReadOptions:
     """Field names matter to JSON lines, CSV/TSV and Parquet; `split` to formats that are folders. Text is UTF-8."""
 
-    format: str = setting("auto", "format of the input; auto looks at the content", choices=FORMATS)
+    format: str = setting("auto", "format of the input; auto looks at the content", choices=FORMAT_NAMES)
     text: tuple[str, ...] | None = setting(
         None, "field(s) of the text, joined by a line feed; none means 'text', or else title and content"
     )
@@ -44,7 +33,7 @@ class ReadOptions:
             object.__setattr__(self, "text", (self.text,) if isinstance(self.text, str) else tuple(self.text))
         if self.text is not None and not isinstance(self.text, tuple):
             raise ConfigError(f"text must be the name of a field, or several, but is {self.text!r}.")
-        for name, allowed in (("format", FORMATS), ("on_bad", ON_BAD), ("split", SPLITS)):
+        for name, allowed in (("format", ("auto", *FORMATS)), ("on_bad", ON_BAD), ("split", SPLITS)):
             value = getattr(self, name)
             if value not in allowed:
                 raise ConfigError(f"there is no {name} {value!r}; {nearest(str(value), allowed)}")

@@ -6,31 +6,18 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..base.log import LOG
 from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
-from .formats import annif, attentionxml, fasttext, jsonl, parquet, pecos, table, xmc, xmc_pair
+from .formats.registry import FORMATS
 from .options import ReadOptions
 from .parsing.reading import Reading
 from .parsing.rows import Collector, Row
-from .parsing.source import is_folder
-from .sniff import first_line, sniff_folder, sniff_source
+from .parsing.source import first_line, is_folder
+from .sniff import sniff_folder, sniff_source
 
 Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) where the size is unknown
 _EVERY = 1024  # rows between two calls of `progress`
-
-_READERS: dict[str, Callable[[Reading], Iterator[Row]]] = {
-    "jsonl": jsonl.rows,
-    "csv": table.csv_rows,
-    "tsv": table.tsv_rows,
-    "parquet": parquet.rows,
-    "fasttext": fasttext.rows,
-    "xmc": xmc.rows,
-    "xmc-pair": xmc_pair.rows,
-    "attentionxml": attentionxml.rows,
-    "pecos": pecos.rows,
-    "annif": annif.rows,
-}
-_NOT_TEXT = {"parquet", "pecos", "attentionxml"}
 
 
 def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
@@ -48,6 +35,7 @@ def read(path: str | Path, options: ReadOptions | None = None, *, progress: Prog
             raise _no_rows(reading)
         if progress is not None:
             progress(*reading.progress())
+        _log(reading)
         return collector.finish(reading.width)
     finally:
         reading.close()
@@ -91,9 +79,9 @@ def _rows(reading: Reading) -> Iterator[Row]:
     if kind == "auto":
         kind = sniff_folder(Path(reading.path)) if folder else sniff_source(reading.main())
         reading.options = dataclasses.replace(reading.options, format=kind)
-    elif not folder and kind not in _NOT_TEXT:
+    elif not folder and FORMATS[kind].is_text:
         first_line(reading.main())
-    return _READERS[kind](reading)
+    return FORMATS[kind].rows(reading)
 
 
 def _no_rows(reading: Reading) -> DataError:
@@ -103,3 +91,11 @@ def _no_rows(reading: Reading) -> DataError:
         lines = counted(reading.log.skipped, "line")
         return DataError(f"there is no good line among {lines}; the first: {first}", file=name)
     return DataError("there is not a single document in it.", file=name)
+
+
+def _log(reading: Reading) -> None:
+    """How the reading went: the format, and lines that are not as they were written."""
+    LOG.info("read %s as %s", reading.path, reading.options.format)
+    if reading.log.skipped or reading.log.replaced:
+        skipped, replaced = reading.log.skipped, reading.log.replaced
+        LOG.info("%s: %d lines skipped, %d with replaced bytes", reading.path, skipped, replaced)

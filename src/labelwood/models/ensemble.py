@@ -21,6 +21,7 @@ from ..arrays.names import Names
 from ..arrays.sparse import Features
 from ..base.config import at, checked_config, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
+from ..base.log import LOG
 from ..base.progress import Tick
 from ..data.dataset import ordered
 from ..errors import ConfigError, LabelwoodError, ModelFileError, counted
@@ -81,6 +82,7 @@ class Ensemble(Predictor):
         model_folder.save(
             Path(folder), {"ensemble": to_dict(self.config), "members": members}, parts, overwrite=overwrite
         )
+        LOG.info("saved %r to %s", self, folder)
 
     @cached_property
     def _common(self) -> int:
@@ -123,6 +125,7 @@ def load(folder: str | Path) -> Predictor:
     Of a model of more than 256 MB, the classifiers are verified on first use; `verify` checks all of them at once.
     """
     stored = model_folder.load(Path(folder), later=LATER)
+    LOG.info("opening the model in %s", folder)
     try:
         if "members" in stored.meta:
             return _from_stored(stored.meta, stored.parts)

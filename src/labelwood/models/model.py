@@ -17,6 +17,7 @@ from ..arrays.sparse import Features
 from ..arrays.texts import Texts
 from ..base.config import check_levels, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
+from ..base.log import LOG
 from ..base.progress import Progress, Tick
 from ..errors import ModelFileError, counted
 from ..neural.attention_level import AttentionLevel
@@ -139,6 +140,7 @@ class Model(Predictor):
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         model_folder.save(Path(folder), self.meta(), self.parts(), overwrite=overwrite)
+        LOG.info("saved %r to %s", self, folder)
 
     def meta(self) -> dict[str, Any]:
         """What the manifest says of the model."""

@@ -16,6 +16,7 @@ from ..storage.keyed import Keyed
 
 if TYPE_CHECKING:
     from ..arrays.names import Names
+    from ..base.run import Run
     from ..data import Dataset
     from ..models.descent import Level
     from ..neural.embedder import Embedder
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ..parts.tree import Tree
     from ..recipes.recipe import Recipe
     from ..storage.stage_cache import Workspace
-    from .run_options import Run
     from .training_set import Problem
 
 

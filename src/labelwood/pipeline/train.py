@@ -21,6 +21,7 @@ from .. import _core
 from ..arrays.names import Names
 from ..arrays.sparse import Csr
 from ..base.config import to_dict
+from ..base.run import Keeping, Run
 from ..data import Dataset
 from ..errors import ConfigError, DataError
 from ..models.ensemble import Ensemble
@@ -36,26 +37,28 @@ from .blend import network_models
 from .job import Documents, Job, made_model
 from .levels import TrainedLevel, label_centroids, shared_levels, train_levels
 from .networks import HeldOut, by_embedding, embed_label_texts, encode, fine_tune, held_out
-from .run_options import Run
 from .training_set import Problem, prepare
 from .trees import grow, grow_on
 from .words import read_words
 
 
-def train(data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
+def train(
+    data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None, keeping: Keeping = Keeping()
+) -> Predictor:
     """Train a model; with `run.work` every finished stage is kept there until the caller removes the folder.
 
     `valid` are held-out documents that choose between states of a network; a recipe without one does not look at them.
     """
-    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
+    with Workspace(run.folder, shared=keeping.shared, reused=keeping.reused, every=keeping.every) as space:
         return train_in(space, data, recipe, run, valid)
 
 
 def train_into(
-    folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None, keep_work: bool = False
-) -> Predictor:
+    folder: Path, data: Dataset, recipe: Recipe, run: Run, *, valid: Dataset | None = None,
+    keeping: Keeping = Keeping(), keep_work: bool = False,
+) -> Predictor:  # fmt: skip
     """Train and save; the workspace goes only once the model is there, so a crash at any moment can be resumed."""
-    with Workspace(run.work, shared=run.shared, reused=run.reused) as space:
+    with Workspace(run.folder, shared=keeping.shared, reused=keeping.reused, every=keeping.every) as space:
         model = train_in(space, data, recipe, run, valid)
         with run.progress.stage("saving"):
             model.save(folder)

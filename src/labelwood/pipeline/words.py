@@ -52,7 +52,7 @@ def _own_features(job: Job, given: Features) -> Keyed[Documents]:
         return Documents(x, job.problem.y, Reader())
 
     inputs = {"data": job.problem.data_key, "features": to_dict(config)}
-    if job.run.memory is None or job.space.folder is None or config.norm == "none":
+    if job.run.budget is None or job.space.folder is None or config.norm == "none":
         return Keyed.made_of(documents(config.scaled(given)), what="own features", **inputs)
 
     def make() -> dict[str, NDArray[Any]]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..base import memory_budget
+from ..base.run import Run
 from ..data import Dataset
 from ..errors import BudgetError
 from ..pipeline import levels, trees, words
 from ..pipeline.costs import Cost, Sizes
-from ..pipeline.run_options import Run
 from ..pipeline.training_set import prepare
 from ..recipes.recipe import Recipe
 from .trial import sizes_of, stage_seconds, trials
@@ -75,14 +75,15 @@ def plan(data: Dataset, recipe: Recipe, run: Run) -> Plan:
 
 def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
     """The run with as many threads as its budget allows; BudgetError with the figure it would need if none do."""
-    if run.memory is None:
+    budget = run.budget
+    if budget is None:
         return run
     measured = _measured(data, recipe, run)
     for threads in range(run.workers, 0, -1):
         found = _planned(measured, recipe, threads)
-        if found.memory <= run.memory:
+        if found.memory <= budget:
             return dataclasses.replace(run, threads=threads)
-    raise _refused(found, measured.sizes, recipe, run.memory)
+    raise _refused(found, measured.sizes, recipe, budget)
 
 
 def _measured(data: Dataset, recipe: Recipe, run: Run) -> Measured:

@@ -22,9 +22,9 @@ from ..storage import model_folder
 from ..storage.stage_cache import begun
 
 if TYPE_CHECKING:
+    from ..base.run import Run
     from ..neural.training.pace import Pace
     from ..pipeline.costs import Sizes
-    from ..pipeline.run_options import Run
     from ..pipeline.training_set import Problem
     from ..recipes.recipe import Recipe
 
@@ -78,7 +78,7 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
-    kept = _kept_recipe(run.work, model) if run.resume else None
+    kept = _kept_recipe(run.folder, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:
         return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
     with run.progress.stage("measuring the pace"):

@@ -15,13 +15,13 @@ import numpy as np
 from ..arrays.sparse import Csr, Features
 from ..base.config import last_level
 from ..base.progress import Silent
+from ..base.run import Run
 from ..data import Dataset
 from ..models.predictor import Predictor
 from ..parts.label_features import MOST_ENTRIES, pifa
 from ..parts.tfidf import Tfidf
 from ..parts.tree import level_sizes
 from ..pipeline.costs import Sizes
-from ..pipeline.run_options import Run
 from ..pipeline.train import train_in
 from ..pipeline.training_set import Problem, prepare
 from ..recipes.network_settings import EncoderConfig, FinetuneConfig
@@ -88,7 +88,7 @@ def _trial(data: Dataset, recipe: Recipe, run: Run, count: int, labels: int) -> 
     problem = prepare(part)
     recipe = _for_sample(recipe, len(problem.seen), labels)
     with Workspace(None, clock=time.process_time) as space:
-        model = train_in(space, part, recipe, Run(run.threads, Silent()))
+        model = train_in(space, part, recipe, Run(run.threads, progress=Silent()))
         seconds = words | space.spent
     entries = 0 if part.features is None else label_entries(problem, part.features, recipe, run.workers)
     return Trial(count, model, seconds, part.features, entries)

@@ -1,7 +1,7 @@
 """A recipe: one method with all its settings, everything that changes the bits of a model.
 
 It goes into the model's manifest, fully resolved. What changes no bit (threads, paths, progress) is `Run`, in
-pipeline/run_options.py, and never does.
+base/run.py, and never does.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import resource
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +21,25 @@ import numpy as np
 from ..base.config import from_dict, to_dict
 from ..base.digests import digest_plain
 from ..base.progress import Progress, Silent, Terminal
+from ..base.run import Keeping, Run
 from ..data import Dataset, ReadOptions, read, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
-from ..errors import ConfigError, LabelwoodError, TrainingError
+from ..errors import ConfigError, LabelwoodError, MissingExtraError, TrainingError, nearest
 from ..metrics.ranking import MetricsConfig
 from ..models.ensemble import load
-from ..pipeline.run_options import Run
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
+from ..recipes.extras import check_extras, missing
 from ..recipes.methods import resolve
-from ..recipes.recipe import Recipe, from_plain
+from ..recipes.recipe import NETWORK, Recipe, from_plain
 from ..storage import atomic_files
+from .figures import draw_leaderboard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ONE = 60  # documents that are predicted alone, for the latency
-PARTS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+USUAL = ("xr-linear", "parabel", "dismec", "xr-transformer", "cascadexml")
+METRICS = MetricsConfig(ks=(1, 3, 5))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Files:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class Standing:
     """A method on the leaderboard."""
 
     name: str
@@ -81,30 +84,68 @@ class Row:
     gain: float | None = None  # P@1 over the anchor's, in per cent of it
 
 
+@dataclasses.dataclass(frozen=True)
+class Leaderboard:
+    """What `compare` found: a `Standing` for each method that ended well, and what is to be said of the others."""
+
+    rows: tuple[Standing, ...]  # by P@1, the best first
+    failed: tuple[str, ...]  # one message each
+    folder: Path  # of results and models
+
+    def __getitem__(self, name: str) -> Standing:
+        """The standing of a method, by the name it was given by."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise ConfigError(f"{name!r} is not on the board; {nearest(name, [row.name for row in self.rows])}")
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The standings as plain data."""
+        return [dataclasses.asdict(row) for row in self.rows]
+
+    def draw(self, file: str | Path) -> None:
+        """P@1 against the time of one text and of training, as SVG; needs the extra `figures`."""
+        draw_leaderboard(self.rows, Path(file))
+
+
 def recipes(
-    methods: Sequence[str], settings: dict[str, object], seed: int | None, *, taxonomy: bool = False
+    methods: Sequence[str] | None, settings: Mapping[str, object], seed: int | None, *, taxonomy: bool = False
 ) -> dict[str, Recipe]:
-    """Recipes by name; a name is a method, or method:preset. Settings go to the recipes that have such a part."""
+    """Recipes by name; a name is a method, or method:preset. Settings go to the recipes that have such a part.
+
+    None stands for the usual ones, without those that need a package that is not installed.
+    """
+    if isinstance(methods, str):
+        raise ConfigError(f"methods must be a list of names, but is {methods!r}; write [{methods!r}].")
     found = {}
-    for name in methods:
+    for name in USUAL if methods is None else methods:
         method, _, preset = name.partition(":")
         recipe = resolve(method, preset=preset or None, seed=seed, taxonomy=taxonomy)
-        neural = ("encoder.", "finetune.", "coarse.", "ranker")
+        if methods is None and missing(recipe) is not None:
+            _warn_left_out(recipe)
+            continue
+        check_extras(recipe, way_out=", or leave it out of the methods")
+        neural = ("encoder.", "ranker", "network_share", *(f"{section}." for section in NETWORK))
         own = {key: value for key, value in settings.items() if recipe.encoder.on or not key.startswith(neural)}
         found[name] = resolve(method, preset=preset or None, settings=own, seed=seed, taxonomy=taxonomy)
-    if len(found) < len(methods):
+    if methods is not None and len(found) < len(methods):
         raise ConfigError("a method is named twice; give each once, or with different presets (method:preset).")
     return found
 
 
-def compare(
-    files: Files, chosen: dict[str, Recipe], out: Path, *, seconds: float | None, anchor: str | None,
-    run: Run, options: ReadOptions = ReadOptions(), metrics: MetricsConfig = MetricsConfig(),
-) -> tuple[list[Row], list[str]]:  # fmt: skip
-    """Train and measure all of them: rows in the order of P@1, and what is to be said of methods that failed.
+def _warn_left_out(recipe: Recipe) -> None:
+    try:
+        check_extras(recipe)
+    except MissingExtraError as error:
+        warnings.warn(f"{recipe.method} is left out: {error}", stacklevel=4)
 
-    `seconds` is for all that fine-tune an encoder.
-    """
+
+def compare(
+    files: Files, chosen: dict[str, Recipe], out: Path, *, seconds: float | None = None, anchor: str | None = None,
+    run: Run = Run(), options: ReadOptions = ReadOptions(), metrics: MetricsConfig = METRICS,
+) -> Leaderboard:  # fmt: skip
+    """Train and measure all of them; `seconds` is for all that fine-tune an encoder."""
+    _check_run(run)
     if anchor is not None and anchor not in chosen:
         raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
     with atomic_files.refusing(out):
@@ -118,13 +159,24 @@ def compare(
         }  # fmt: skip
         key = digest_plain([job, *files.stamps()])
         try:
-            rows.append(_row(job, out / f"{name.replace(':', '-')}-{key[:12]}.json"))
+            file = out / f"{name.replace(':', '-')}-{key[:12]}.json"
+            rows.append(_standing({**job, "shown": isinstance(run.progress, Terminal)}, file))
         except TrainingError as error:
             failed.append(str(error))
     base = next((row.metrics["P@1"] for row in rows if row.name == anchor), None)
     if base:
         rows = [dataclasses.replace(row, gain=100 * (row.metrics["P@1"] / base - 1)) for row in rows]
-    return sorted(rows, key=lambda row: -row.metrics["P@1"]), failed
+    return Leaderboard(tuple(sorted(rows, key=lambda row: -row.metrics["P@1"])), tuple(failed), out)
+
+
+def _check_run(run: Run) -> None:
+    """What cannot act here is refused: each method runs in a process of its own, in a workspace that they share."""
+    for name in ("memory", "work", "resume", "overwrite", "on_event"):
+        if getattr(run, name) != getattr(Run(), name):
+            raise ConfigError(
+                f"Run({name}=…) cannot act in compare, which trains each method in a process of its own and keeps "
+                "finished stages in its own folder; leave it out."
+            )
 
 
 def _stamp(path: Path) -> list[Any]:
@@ -161,20 +213,30 @@ def _planned(
     return found
 
 
-def _row(job: dict[str, Any], file: Path) -> Row:
+def _standing(job: dict[str, Any], file: Path) -> Standing:
     """One method, from what was written down or in a process of its own."""
     if not file.exists():
         atomic_files.publish(file.with_suffix(".job"), [json.dumps(job).encode()])
         command = [sys.executable, "-m", "labelwood.reports.leaderboard", str(file.with_suffix(".job")), str(file)]
         done = subprocess.run(command, check=False)
         if done.returncode or not file.exists():
-            raise TrainingError(f"{job['name']} ended with code {done.returncode}; the same command tries it again.")
+            raise TrainingError(f"{job['name']} ended with code {done.returncode}{_why(file.with_suffix('.error'))}")
         atomic_files.discard(file.with_suffix(".job"))
     found = json.loads(file.read_text(encoding="utf-8"))
-    return Row(**found)
+    return Standing(**found)
 
 
-def work(job: dict[str, Any], progress: Progress) -> Row:
+def _why(file: Path) -> str:
+    """What the process of a method left to say, if it came to that."""
+    try:
+        told = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return "; the same command tries it again."
+    atomic_files.discard(file)
+    return f": {told}"
+
+
+def work(job: dict[str, Any], progress: Progress) -> Standing:
     """Train, save, open and measure one method."""
     options, metrics = from_dict(ReadOptions, job["options"]), from_dict(MetricsConfig, job["metrics"])
     recipe, out, files = from_plain(job["recipe"]), Path(job["folder"]), Files.of(job["files"])
@@ -182,18 +244,17 @@ def work(job: dict[str, Any], progress: Progress) -> Row:
     folder = out / "models" / job["name"].replace(":", "-")
     tell = progress.tell if isinstance(progress, Terminal) else None
     before: list[float] = []
-    run = Run(
-        job["threads"], progress, out / "work", device=job["device"], shared=True, tell=tell, reused=before.append
-    )
+    run = Run(job["threads"], job["device"], progress=progress, work=out / "work", on_event=tell)
     start = time.perf_counter()
-    train_into(folder, data, recipe, run, keep_work=True)
+    keeping = Keeping(shared=True, reused=before.append)
+    train_into(folder, data, recipe, run, keeping=keeping, keep_work=True)
     training = time.perf_counter() - start + sum(before)
     memory = _peak()
     model = load(folder)
     test = read(files.test, dataclasses.replace(options, split="test"))
     found = model.evaluate(test, metrics=metrics, threads=job["threads"], progress=progress)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    return Row(job["name"], found.to_json(), training, _latency(model, test), size, memory)
+    return Standing(job["name"], found.to_json(), training, _latency(model, test), size, memory)
 
 
 def _peak() -> int:
@@ -202,6 +263,8 @@ def _peak() -> int:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return 1024 * int(status.split("VmHWM:")[1].split()[0])
     except (OSError, IndexError, ValueError):
+        import resource
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -218,11 +281,12 @@ def _latency(model: Any, test: Dataset) -> float:
 
 def main(job: Path, out: Path) -> None:
     """The process of one method."""
-    terminal = Terminal() if sys.stderr.isatty() else Silent()
+    asked = json.loads(job.read_text(encoding="utf-8"))
     try:
-        row = work(json.loads(job.read_text(encoding="utf-8")), terminal)
+        row = work(asked, Terminal() if asked["shown"] and sys.stderr.isatty() else Silent())
     except LabelwoodError as error:
-        sys.exit(f"error: {error}")
+        atomic_files.publish(out.with_suffix(".error"), [str(error).encode()])
+        sys.exit(1)
     atomic_files.publish(out, [json.dumps(dataclasses.asdict(row), indent=2).encode()])
 
 

@@ -111,13 +111,15 @@ class Workspace:
 
     def __init__(
         self, folder: Path | None, *, shared: bool = False, reused: Callable[[float], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, every: float = 180.0,
     ) -> None:  # fmt: skip
         """`shared`: several runs, one after another, find each other's stages here; none clears or removes them.
 
-        `reused` is given the seconds that a stage had taken which is found done, or is continued.
+        `reused` is given the seconds that a stage had taken which is found done, or is continued. `every` so many
+        seconds the state of a fine-tuning is kept.
         """
-        self.shared, self.reused, self.clock = shared, reused, clock
+        self.shared, self.reused = shared, reused
+        self.every, self.clock = every, clock
         self.spent: dict[str, float] = {}
         self._in_memory: dict[str, Stage] = {}
         self.folder = None if folder is None else atomic_files.as_path(folder)

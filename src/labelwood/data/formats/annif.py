@@ -9,6 +9,7 @@ from ...errors import DataError
 from ..dataset import check_label
 from ..parsing.reading import Reading, each_line, without_end
 from ..parsing.rows import Row
+from .registry import Format, Sign, register
 
 _URI = re.compile(rb"<([^<>\s]+)>")
 
@@ -37,3 +38,14 @@ def _label(match: re.Match[bytes], line: bytes, offset: int) -> str:
         return check_label(uri.group(1).decode())
     except DataError as error:
         raise error.at(column=len(line[: offset + match.start()].decode()) + 1) from error
+
+
+register(
+    Format(
+        "annif",
+        rows,
+        "`a red apple<TAB><http://example.org/fruit> <http://example.org/red>`",
+        place=6,
+        lines=(Sign(rb"[^\t]*\t\s*<[^<>\s]+>(\s+<[^<>\s]+>)*\s*\Z", 50),),
+    )
+)

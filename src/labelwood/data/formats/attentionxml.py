@@ -13,6 +13,7 @@ from ..dataset import check_label
 from ..parsing.reading import Reading, without_end
 from ..parsing.rows import Row
 from ..parsing.source import Source
+from .registry import Format, register
 
 _SEP = re.compile(rb" ?/SEP/ ?")
 
@@ -45,3 +46,15 @@ def _partner(source: Source, target: Source) -> bytes:
     if not listed:
         raise source.error(f"this text has no line in {target.name}, which ends at line {target.line}.")
     return listed
+
+
+register(
+    Format(
+        "attentionxml",
+        rows,
+        "folder: `train_raw_texts.txt` (or `train_texts.txt`), `train_labels.txt` (`fruit red`); `/SEP/` becomes a "
+        "line feed",
+        place=9,
+        folder=("train_raw_texts.txt", "train_texts.txt", "test_raw_texts.txt", "test_texts.txt"),
+    )
+)

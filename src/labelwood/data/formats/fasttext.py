@@ -9,6 +9,7 @@ from ...errors import DataError
 from ..dataset import check_label
 from ..parsing.reading import Reading, each_line, without_end
 from ..parsing.rows import Row
+from .registry import Format, Sign, register
 
 PREFIX = b"__label__"
 _END = re.compile(rb"\s")
@@ -39,3 +40,14 @@ def _label(line: bytes, at: int, stop: int) -> str:
         return check_label(line[at + len(PREFIX) : stop].decode())
     except DataError as error:
         raise error.at(column=len(line[:at].decode()) + 1) from error
+
+
+register(
+    Format(
+        "fasttext",
+        rows,
+        "`__label__fruit __label__red a red apple`",
+        place=5,
+        lines=(Sign(rb"\s*__label__\S", 40),),
+    )
+)

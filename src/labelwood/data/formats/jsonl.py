@@ -9,6 +9,7 @@ from ..parsing import strict_json
 from ..parsing.fields import Fields
 from ..parsing.reading import Reading, each_line
 from ..parsing.rows import Row
+from .registry import Format, Sign, register
 
 
 def rows(reading: Reading) -> Iterator[Row]:
@@ -24,3 +25,14 @@ def rows(reading: Reading) -> Iterator[Row]:
         return fields.row(record, reading.log)
 
     return each_line(reading, parse)
+
+
+register(
+    Format(
+        "jsonl",
+        rows,
+        '`{"id": "7", "text": "…", "labels": ["fruit", "red"]}` one object per line, blank lines skipped',
+        place=1,
+        lines=(Sign(rb"\s*\{", 10),),
+    )
+)

@@ -11,6 +11,7 @@ from ...errors import DataError, MissingExtraError
 from ..parsing.fields import Fields
 from ..parsing.reading import Reading
 from ..parsing.rows import Row
+from .registry import Format, register
 
 _BATCH = 1024
 
@@ -74,3 +75,14 @@ def _values(column: Any, text: bool) -> list[Any]:
     if text and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = column.cast(pa.large_binary())  # the bytes, to be checked as UTF-8 like those of any file
     return list(column.to_pylist())
+
+
+register(
+    Format(
+        "parquet",
+        rows,
+        "columns `text`, `labels` (list of strings or whole numbers), `id`; `pip install 'labelwood[parquet]'`",
+        place=4,
+        magic=b"PAR1",
+    )
+)

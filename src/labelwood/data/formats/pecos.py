@@ -18,6 +18,7 @@ from ..parsing.fields import weighted
 from ..parsing.reading import Reading, without_end
 from ..parsing.rows import Row
 from ..parsing.source import beside
+from .registry import Format, register
 
 
 def rows(reading: Reading) -> Iterator[Row]:
@@ -101,3 +102,14 @@ def _names(reading: Reading, labels: Csr | None) -> tuple[str, ...]:
         raise DataError(f"there are {len(names)} names, but the labels have {labels.cols} columns.", file=place)
     reading.names = names
     return names
+
+
+register(
+    Format(
+        "pecos",
+        rows,
+        "folder: `X.trn.txt` (or features `X.trn.npz`), `Y.trn.npz`, `output-items.txt`",
+        place=10,
+        folder=("X.trn.txt", "X.trn.npz", "X.tst.txt", "X.tst.npz"),
+    )
+)

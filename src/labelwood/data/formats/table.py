@@ -12,6 +12,7 @@ from ..parsing.fields import Fields
 from ..parsing.reading import Reading
 from ..parsing.records import Records
 from ..parsing.rows import Row
+from .registry import Format, Sign, register
 
 _USUAL = ",;|"  # separators of labels
 
@@ -132,3 +133,23 @@ def _number(item: object, field: str | None) -> object:
         return float(item)
     except ValueError as error:
         raise DataError(f"a relevance must be a number, but is {item[:40]!r}.", field=field) from error
+
+
+# Almost anything holds a comma or a tab: these come last. A tab before any comma is a sign of tsv, a later one only
+# where there is no comma.
+register(
+    Format(
+        "csv",
+        csv_rows,
+        r'a header line, then `7,"a red apple",fruit\|red` (semicolons if the header has no comma)',
+        place=2,
+        lines=(Sign(rb"[^\n]*[,;]|\s*\"?(text|title|content)\"?\s*\Z", 70),),
+    ),
+    Format(
+        "tsv",
+        tsv_rows,
+        "the same with tabs, and the same quoting",
+        place=3,
+        lines=(Sign(rb"[^,\t]*\t", 60), Sign(rb"[^\n]*\t", 80)),
+    ),
+)

@@ -17,6 +17,7 @@ from ...errors import DataError
 from ..parsing.reading import Reading
 from ..parsing.rows import Entries, Row
 from ..parsing.source import Source
+from .registry import Format, Sign, register
 
 _PAIR = rb"\d+:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _ONE_PAIR = re.compile(_PAIR)
@@ -104,3 +105,14 @@ def _labels(listed: bytes, count: int) -> list[str]:
         found.append(str(int(part)))
         column += len(part) + 1
     return found
+
+
+register(
+    Format(
+        "xmc",
+        rows,
+        "`N D L`, then `3,17 0:0.5 8:1.2` per document; ` 0:1` (leading space) has no labels",
+        place=7,
+        lines=(Sign(rb"\s*\d+\s+\d+\s+\d+\s*\Z", 20),),
+    )
+)

@@ -15,6 +15,7 @@ from ..parsing.fields import weighted
 from ..parsing.reading import Reading
 from ..parsing.rows import Entries, Row
 from ..parsing.source import Source, beside, is_folder
+from .registry import Format, Sign, register
 from .xmc import counted, entries, header
 
 
@@ -69,3 +70,16 @@ def _open(reading: Reading) -> tuple[Source, Source | None]:
         expected = f"{name}_Y.txt beside it" if found else "a name like trn_X_Xf.txt, with trn_X_Y.txt beside it"
         raise DataError(f"the labels are not there; expected {expected}.", file=path)
     return source, None if target is None else reading.open(target)
+
+
+register(
+    Format(
+        "xmc-pair",
+        rows,
+        "`trn_X_Xf.txt`: `N D`, then `0:0.5 8:1.2`; `trn_X_Y.txt`: `N L`, then `3:1.0 17:1.0`; "
+        "path: the folder or the first file",
+        place=8,
+        lines=(Sign(rb"\s*\d+\s+\d+\s*\Z", 30),),
+        folder=("trn_X_Xf.txt", "tst_X_Xf.txt"),
+    )
+)

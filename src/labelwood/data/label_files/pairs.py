@@ -14,8 +14,7 @@ from ...errors import DataError
 from ..parsing import strict_json
 from ..parsing.records import Records
 from ..parsing.rows import Log
-from ..parsing.source import Source
-from ..sniff import first_line
+from ..parsing.source import Source, first_line
 
 Pair = tuple[int | None, Any, Any]  # line, id, value
 

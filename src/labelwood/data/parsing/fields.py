@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import limits
 from ...errors import DataError, counted
 from ..dataset import check_label
-from ..options import ReadOptions
 from .rows import Log, Row
+
+if TYPE_CHECKING:
+    from ..options import ReadOptions
 
 _TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
 _IDS = ("id", "uid")

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, DataError
-from ..options import ReadOptions
 from .rows import Log, Row
 from .source import Source, beside, is_folder
+
+if TYPE_CHECKING:
+    from ..options import ReadOptions
 
 
 class Reading:

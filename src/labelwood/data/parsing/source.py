@@ -198,3 +198,13 @@ class _Zstd(io.RawIOBase):
         self._fresh = False
         self._out = memoryview(self._frame.decompress(chunk))
         return True
+
+
+def first_line(source: Source) -> bytes:
+    """The first line that is not blank; a file without one is an error in every format."""
+    if not source.magic:
+        raise DataError("the file is empty.", file=source.name)
+    line = source.peek()
+    if not line:
+        raise DataError("the file holds only blank lines.", file=source.name)
+    return line

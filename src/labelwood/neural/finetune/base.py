@@ -23,7 +23,7 @@ from ...recipes.network_settings import FinetuneConfig
 from ..embedder import Embedder
 
 if TYPE_CHECKING:
-    from ...pipeline.run_options import Run
+    from ...base.run import Run
     from ...recipes.recipe import Recipe
     from ...storage.keyed import Keyed
     from ...storage.stage_cache import Workspace

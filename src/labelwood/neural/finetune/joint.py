@@ -124,7 +124,7 @@ class Cascade(Tuning):
             with progress.stage(name, self.steps(0), "steps") as tick:
                 Trainer(
                     network, self.tasks(heads), self.tokens, rows, self.schedule(0), key=(self.recipe.seed, 0),
-                    measure=measure, hooks=Hooks(name, tick, self.run.tell, keeper, self.run.keep_every),
+                    measure=measure, hooks=Hooks(name, tick, self.run.on_event, keeper, self.space.every),
                 ).run()  # fmt: skip
             embedding = np.zeros((0, 0), np.float16)
             if not self.graph:

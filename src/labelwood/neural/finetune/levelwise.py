@@ -89,7 +89,7 @@ class Recursion(Tuning):
                 measure = partial(self._quality, network, head, t, held, matched)
             with progress.stage(name, self.steps(t), "steps") as tick:
                 later = sum(self.steps(below) for below in range(t + 1, self.levels))
-                hooks = Hooks(name, tick, self.run.tell, keeper, self.run.keep_every, later)
+                hooks = Hooks(name, tick, self.run.on_event, keeper, self.space.every, later)
                 Trainer(
                     network, [task], self.tokens, rows, self.schedule(t), key=(self.recipe.seed, t),
                     measure=measure, hooks=hooks,

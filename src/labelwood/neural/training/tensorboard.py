@@ -10,12 +10,9 @@ from __future__ import annotations
 import struct
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ...base.progress import Event
 from ...storage import atomic_files
-
-if TYPE_CHECKING:
-    from .trainer import Event
 
 SCALARS = {
     "loss": "loss", "docs_per_second": "docs per second", "candidates": "candidates", "rate": "learning rate",
@@ -24,7 +21,7 @@ SCALARS = {
 
 
 class EventFile:
-    """A callback for `tell`: appends every step to a file of its own in `folder`."""
+    """A callback for `Run(on_event=…)`: appends every step to a file of its own in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         with atomic_files.refusing(folder):

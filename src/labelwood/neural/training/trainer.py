@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr
 from ...arrays.tokens import Tokens
-from ...base.progress import Tick
+from ...base.progress import Event, Tick
 from ...errors import TrainingError
 from ...parts.shortlist import from_ids
 from ..encoders.encoder import Encoder, packed
@@ -127,21 +127,6 @@ class Schedule:
     def is_check(self, step: int) -> bool:
         """Is the model measured after so many steps?"""
         return any(step == round(self.steps * (i + 1) / self.checks) for i in range(self.checks))
-
-
-@dataclasses.dataclass(frozen=True)
-class Event:
-    """What a callback is told after a step; `quality` only where the model was measured."""
-
-    stage: str
-    step: int
-    steps: int
-    loss: float
-    docs_per_second: float
-    candidates: float  # per document
-    rate: float
-    seconds_left: float  # of training steps, those of levels to come included, at the present pace
-    quality: float | None = None
 
 
 class Keeper(Protocol):
