@@ -96,8 +96,9 @@ def run_python(block: Block, page: Path, names: dict[str, object]) -> str:
 def run_shell(block: Block, page: Path, folder: Path) -> str:
     """What a block prints; the first command that fails ends it."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    env = {**os.environ, "PATH": path, "OMP_WAIT_POLICY": "PASSIVE"}  # torch's threads wait without burning a busy core
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", block.code], cwd=folder, env={**os.environ, "PATH": path},
+        ["bash", "-euo", "pipefail", "-c", block.code], cwd=folder, env=env,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{name_of(page)}, line {block.line}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}"
