@@ -1,6 +1,6 @@
 """Heads over 30 thousand to 3 million labels: time of a training step, memory, and time of a search.
 
-    python bench/heads.py --labels 30000 300000 3000000 --steps 200 --out heads.json --figure docs/heads.svg
+    python bench/heads.py --labels 30000 300000 3000000 --steps 200 --out heads.json --figure docs/results/heads.svg
 
 Synthetic documents of 32 random tokens with 5 random labels each; the encoder is the default one. Trees have 2^10, 2^13
 and 2^16 clusters where there are labels enough, as CascadeXML's largest; second moments are kept by row. A step is

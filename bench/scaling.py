@@ -4,8 +4,8 @@
 
 Every set is generated once and trained on in a process of its own, as in the scoreboard; finished ones are kept.
 Results are collected in bench/cache/scaling.json. Exponents e are fitted by least squares to log y = e · log N + c: N
-documents and L labels grow together, so that e = 1 is linear. With --docs the table goes into docs/scaling.md and the
-curves into docs/scaling.svg (matplotlib).
+documents and L labels grow together, so that e = 1 is linear. With --docs the table goes into docs/results/scaling.md
+and the curves into docs/results/scaling.svg (matplotlib).
 """
 
 from __future__ import annotations
@@ -41,19 +41,22 @@ COLUMNS = (
     ("P@5", "P@5", ".1f"),
 )
 HEAD = """\
-# Scaling
+# Scaling of the linear recipes
 
-xr-linear with preset `fast` (eps 0.3, 10 passes, int8 weights) on synthetic sets in the shapes of Amazon-670K and
-Amazon-3M, 2 threads. `bench/synthetic.py` says how they are made; this page is written by
+For readers who plan with hundreds of thousands of labels or more: time, memory and latency as a set grows.
+[Heads of a network](heads.md) is the page on networks over as many labels.
+
+The sets are synthetic, in the shapes of Amazon-670K and Amazon-3M (`bench/synthetic.py` says how they are made). The
+recipe is xr-linear with preset `fast` (eps 0.3, 10 passes, int8 weights), with 2 threads. This page is written by
 
     .venv/bin/python bench/scaling.py --shape 670k 3m --scales 1/64 1/32 1/16 1/8 1/4 1/2 1 --docs \\
       --settings '{"linear.eps": 0.3, "linear.max_iter": 10, "linear.weights": "int8"}'
 
 Documents and labels grow together; e = 1 is linear. "MB above X+Y" is the highest memory of the process beyond the
-matrices it was given; a query is one document, one thread, features ready. Models above 256 MB are opened by memory map
-and verified block by block on first use, which is why the largest open faster than the middle ones.
+matrices it was given. A query is one document by one thread, features ready. Models above 256 MB are opened by memory
+map and verified block by block on first use, which is why the largest open faster than the middle ones.
 
-![curves](scaling.svg)
+![training time, memory and query time by the number of documents](scaling.svg)
 
 """
 FITTED = ("train s", "train CPU s", "peak MB", "model MB", "save s", "load s", "one ms", "one p99 ms")
@@ -131,7 +134,7 @@ def collect(new: dict[str, Any], file: Path) -> list[dict[str, Any]]:
 
 
 def document(points: list[dict[str, Any]], text: str, folder: Path) -> None:
-    """docs/scaling.md and docs/scaling.svg."""
+    """docs/results/scaling.md and docs/results/scaling.svg."""
     (folder / "scaling.md").write_text(HEAD + text + "\n", encoding="utf-8")
     draw(points, folder / "scaling.svg")
 
@@ -166,7 +169,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=180.0, help="limit of a training, and of a prediction")
     parser.add_argument("--gb", type=float, default=20.0, help="limit of their memory")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "cache")
-    parser.add_argument("--docs", action="store_true", help="write docs/scaling.md and docs/scaling.svg")
+    parser.add_argument("--docs", action="store_true", help="write scaling.md and scaling.svg in docs/results")
     options = parser.parse_args()
     end_with_children()
     limits = Limits(options.minutes, options.gb)
@@ -186,7 +189,7 @@ def main() -> None:
     text = f"{table(whole)}\n\n{stage_table(whole)}\n\n{exponent_table(fits)}"
     print(f"\n{text}")
     if options.docs:
-        document(whole, text, ROOT / "docs")
+        document(whole, text, ROOT / "docs/results")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The slow twin of native/text/tokenise.cpp and tfidf.cpp: the rules of docs/tokenising.md, word by word."""
+"""The slow twin of native/text/tokenise.cpp and tfidf.cpp: the rules of docs/reference/tokenising.md, word by word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits in docs/guarantees.md are those of limits.py."""
+"""The limits in docs/reference/guarantees.md are those of limits.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from labelwood import limits
 
 ROOT = Path(__file__).resolve().parents[1]
-DOC = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+DOC = (ROOT / "docs" / "reference" / "guarantees.md").read_text(encoding="utf-8")
 
 
 def test_every_limit_stands_in_the_document_with_its_value():

@@ -1,4 +1,4 @@
-"""Writes the limits of src/labelwood/limits.py into docs/guarantees.md: `.venv/bin/python tools/limits_table.py`.
+"""Writes the limits of limits.py into docs/reference/guarantees.md: `.venv/bin/python tools/limits_table.py`.
 
 A limit's meaning is the comment on its line. tests/test_guarantees.py fails when the two files disagree.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from labelwood import limits
 
 ROOT = Path(__file__).resolve().parents[1]
-DOC = ROOT / "docs/guarantees.md"
+DOC = ROOT / "docs/reference/guarantees.md"
 BEGIN, END = "<!-- limits: written by tools/limits_table.py -->", "<!-- end of limits -->"
 LINE = re.compile(r"(?P<name>[A-Z_0-9]+): Final = (?P<formula>[^#\n]+?) *(?:# (?P<what>.*))?$", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """Writes native/text/unicode_tables.h from Python's unicodedata: the header is what this prints.
 
 The header is committed, so that tokens depend on neither the Python nor the machine a model runs on. Regenerating it
-with another Unicode version changes tokens and needs a new TOKENISER_VERSION (docs/tokenising.md).
+with another Unicode version changes tokens and needs a new TOKENISER_VERSION (docs/reference/tokenising.md).
 """
 
 from __future__ import annotations

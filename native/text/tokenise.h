@@ -1,6 +1,6 @@
-// Text to tokens, by the rules of docs/tokenising.md. ASCII goes 64 bytes at a time: one pass lowers the bytes and
-// turns them into a bit mask of word characters, whose edges are the tokens. Other characters go one by one through a
-// table. Invalid UTF-8 separates words; no byte outside the text is ever read.
+// Text to tokens, by the rules of docs/reference/tokenising.md. ASCII goes 64 bytes at a time: one pass lowers the
+// bytes and turns them into a bit mask of word characters, whose edges are the tokens. Other characters go one by one
+// through a table. Invalid UTF-8 separates words; no byte outside the text is ever read.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-"""Every limit in one table; docs/guarantees.md prints it and tests/test_limits.py probes each at -1, 0, +1."""
+"""Every limit in one table; docs/reference/guarantees.md prints it, tests/test_limits.py probes each at -1, 0, +1."""
 
 from __future__ import annotations
 

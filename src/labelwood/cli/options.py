@@ -123,7 +123,7 @@ TaxonomyFile = Annotated[
     Path | None,
     typer.Option(
         "--taxonomy", metavar="FILE",
-        help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/data.md.",
+        help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/reference/data.md.",
     ),
 ]  # fmt: skip
 

@@ -32,7 +32,7 @@ class EnsembleConfig:
     """How many trees, and how their rankings become one."""
 
     trees: int = setting(1, "label trees, each with its own classifiers", low=1, high=limits.MAX_TREES)
-    average: str = setting("mean", "what is averaged over the trees; see docs/recipes.md", choices=AVERAGES)
+    average: str = setting("mean", "what is averaged over the trees; see docs/reference/recipes.md", choices=AVERAGES)
     candidates: int = setting(20, "labels asked of each tree, if k is not more", low=1, high=limits.MAX_K)
     weights: tuple[float, ...] | None = setting(None, "weight of each member; none: all the same", low=0, high=1e6)
     runs: int = setting(

@@ -1,7 +1,7 @@
 """Texts to X (n, d): tf-idf over word and character n-grams. The counting is native (native/text/tfidf.cpp).
 
 Features are numbered by document frequency, falling, ties by the term's bytes: frequent terms share cache lines, and
-`max_features` is a prefix. What a token is stands in docs/tokenising.md and is versioned by TOKENISER_VERSION.
+`max_features` is a prefix. docs/reference/tokenising.md says what a token is; TOKENISER_VERSION is its version.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
 
 
 def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
-    """Bytes that the fine-tuning of a level adds, by what for (docs/planning.md)."""
+    """Bytes that the fine-tuning of a level adds, by what for (docs/reference/planning.md)."""
     config = recipe.finetune
     encoder, head = 4 * pace.parameters, 4 * nodes * (pace.width + 1)
     most = min(config.shard_tokens, config.batch * pace.tokens)

@@ -6,7 +6,7 @@
 Saving writes the data files first and replaces the manifest last, by one atomic rename: a reader sees the old model or
 the new one, never a mix. Loading verifies every byte it hands out, at once or, in a large model, each block before its
 first use. Nothing depends on time, host, path or threads.
-docs/model-format.md is the specification.
+docs/reference/model-format.md is the specification.
 """
 
 from __future__ import annotations
