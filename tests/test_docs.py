@@ -327,6 +327,11 @@ def test_sentences_of_the_page_on_encoders_are_short():
     assert prose.mean_words(text_of(DOCS / "reference" / "encoders.md")) <= 17
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name in KINDS[:3]], ids=name_of)
+def test_sentences_are_short(page):
+    assert prose.mean_words(text_of(page)) <= 20
+
+
 def test_words_of_a_sentence_are_counted():
     page = (
         "# Head\n\nOne two three. Four `a b c` five, [six seven](x.md).\n\n| a | b |\n\n- eight nine\n  ten\n- eleven\n"
