@@ -1,8 +1,8 @@
 """What a run will take, before it starts: memory by stage from formulas, time and model size from two small runs.
 
-Memory follows from the sizes of X, Y, Z and the tree (docs/reference/planning.md has the formulas). Time and model size
-depend on what the solver meets, so two samples of the documents are trained, one twice the other, and drawn out to
-the whole by the power law through both: expect a factor of two either way.
+Memory follows from the sizes of X, Y, Z and the tree (docs/planning.md has the formulas). Time and model size depend on
+what the solver meets, so two samples of the documents are trained, one twice the other, and drawn out to the whole by
+the power law through both: expect a factor of two either way.
 """
 
 from __future__ import annotations
