@@ -24,6 +24,7 @@ from conftest import HAS_TORCH
 from labelwood.base.config import describe, with_settings
 from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import Recipe
+from labelwood.storage import model_folder
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -287,6 +288,27 @@ def test_the_api_page_names_every_public_name():
                 assert told, f"docs/reference/api.md leaves out {name}.{member}"
 
 
+def test_the_page_on_model_folders_names_every_tensor():
+    """Of the frozen models that hold no LSTM, whose weights have torch's own names."""
+    page = text_of(DOCS / "reference" / "model-format.md")
+    for folder in (ROOT / "tests" / "files" / "v1").iterdir():
+        if not folder.is_dir() or folder.name == "attentionxml":
+            continue
+        for part, tensors in model_folder.load(folder).parts.items():
+            for tensor in tensors:
+                name = re.sub(r"^layers\.\d+\.", "layers.<i>.", tensor)
+                name = re.sub(r"^child_ptr\.\d+$", "child_ptr.0", name)
+                name = re.sub(r"^maps\.\d+\.", "maps.<number>.", name)
+                row = f"`{name}`" in page or f"`{name.removesuffix('bias')}weight`, `.bias`" in page
+                assert row, f"docs/reference/model-format.md leaves out {part}: {tensor}"
+
+
+def test_the_changelog_is_kept_by_kind():
+    headings = re.findall(r"^### (.+)$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert headings
+    assert set(headings) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
 # --- Words ---------------------------------------------------------------------------------------
 
 
@@ -303,6 +325,11 @@ def test_pages_name_no_place_of_one_machine(page):
 
 def test_sentences_of_the_page_on_encoders_are_short():
     assert prose.mean_words(text_of(DOCS / "reference" / "encoders.md")) <= 17
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name in KINDS[:3]], ids=name_of)
+def test_sentences_are_short(page):
+    assert prose.mean_words(text_of(page)) <= 20
 
 
 def test_words_of_a_sentence_are_counted():

@@ -90,7 +90,7 @@ METHODS: dict[str, Method] = {
         ),
         summary="a probabilistic label tree: logistic classifiers, a label's probability is the product down its path",
         paper="Probabilistic Label Trees for Extreme Multi-Label Classification (Jasinska-Kobus et al., 2020)",
-        good_at="scores that can be read as probabilities",
+        good_at="the classic of probabilities multiplied down a tree; as scores they are not calibrated",
         cost="two to three times that of xr-linear",
         presets={
             "default": {},
@@ -156,7 +156,7 @@ METHODS: dict[str, Method] = {
         "the next; one-vs-all classifiers on words and its embedding beside it",
         paper="CascadeXML: Rethinking Transformers for End-to-end Multi-resolution Training in Extreme Multi-label "
         "Classification (Kharbanda et al., 2022)",
-        good_at="one training for all levels: as accurate as xr-transformer where there is much data, and simpler",
+        good_at="one training for all levels, simpler than xr-transformer and about as accurate",
         cost="one fine-tuning of several epochs; a text as in xr-transformer",
         presets={
             "default": {},
@@ -276,7 +276,7 @@ METHODS: dict[str, Method] = {
         "one-vs-all classifiers on words and its mean state beside it",
         paper="AttentionXML: Label Tree-based Attention-Aware Deep Model for High-Performance Extreme Multi-Label Text "
         "Classification (You et al., 2019)",
-        good_at="long texts in which each label is told by words of its own; no pretrained transformer is needed",
+        good_at="texts for which there is no pretrained transformer; each label attends to words of its own",
         cost="ten epochs of a small network for each level; labels times words at prediction",
         presets={
             "default": {},
