@@ -1,8 +1,8 @@
 """Several models that predict together, in one folder, and `load`, which opens either kind.
 
-Each member searches its own tree for `candidates` labels, and averages.py makes one ranking of what they found. The
-members may be trees of one recipe or any trained models: labels are aligned by name, and features are computed once for
-all members that read the text the same way.
+Each member searches its own tree for `candidates` labels, and rank_average.py makes one ranking of what they found.
+The members may be trees of one recipe or any trained models: labels are aligned by name, and features are computed once
+for all members that read the text the same way.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Training, from a data set and a recipe to a model: which stages, in which order, and what they end in.
 
-stages.py has the linear ones, neural/stages.py those of an encoder.
+stages.py has the linear ones, networks.py those of an encoder.
 """
 
 from __future__ import annotations
