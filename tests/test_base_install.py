@@ -49,7 +49,7 @@ def test_a_method_whose_package_is_missing_is_told_at_once(files, base_install, 
 
 
 def test_the_usual_methods_are_those_that_can_run(files, base_install):
-    with pytest.warns(UserWarning, match="is left out: .* needs torch") as told:
+    with pytest.warns(UserWarning, match="needs torch, which is not installed: pip install .* It is left out") as told:
         assert list(recipes(None, {}, 0)) == ["xr-linear", "parabel", "dismec"]
     assert [str(w.message).partition(" ")[0] for w in told] == ["xr-transformer", "cascadexml"]
 

@@ -119,6 +119,11 @@ def test_the_python_verb_returns_what_the_command_shows(files):
         board["dismek"]
 
 
+def test_the_processes_of_the_methods_say_nothing_of_their_own(files, capfd):
+    assert run(files, "--methods", "dismec") == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_a_board_can_be_drawn(files):
     pytest.importorskip("matplotlib")
     board = lw.compare(files / "train.jsonl", files / "test.jsonl", ["dismec"], out=files / "out", run=lw.Run(1))
