@@ -16,7 +16,7 @@ from ..models.ensemble import load
 from . import show
 from .files import Tally, check_target, name_of, write
 from .options import DATA_FLAGS, ModelFolder, Threads, choice, expand, whole
-from .predictions import FORMATS, format_for, lines
+from .predictions import OUTPUT_FORMATS, format_for, lines
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
@@ -40,8 +40,8 @@ def predict(
         str | None,
         typer.Option(
             "--output-format",
-            metavar="|".join(FORMATS),
-            parser=choice(FORMATS),
+            metavar="|".join(OUTPUT_FORMATS),
+            parser=choice(OUTPUT_FORMATS),
             show_default=False,
             help="How to write them. Default: by FILE's suffix (.csv, .tsv), else jsonl.",
         ),

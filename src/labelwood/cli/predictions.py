@@ -14,7 +14,9 @@ from ..models.predictor import Predictor
 
 Labels = list[tuple[str, float]]  # of one document, the best first
 Texts = dict[str, str]  # label → words for it; empty where the model has none
-FORMATS = ("jsonl", "csv", "tsv", "annif")
+Documents = list[tuple[str | int, str]]  # id, and the text if there is one
+OUTPUT_FORMATS = ("jsonl", "csv", "tsv", "annif")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 SUFFIXES = {".csv": "csv", ".tsv": "tsv"}
 
 
@@ -37,10 +39,6 @@ def lines(model: Predictor, blocks: Iterable[Dataset], k: int, threads: int, kin
         ids, scores = model.predict_data(block, k=k, threads=threads)
         yield MAKERS[kind](_documents(block, row), model.named(ids, scores), texts)
         row += len(block)
-
-
-Documents = list[tuple[str | int, str]]  # id, and the text if there is one
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 def _documents(block: Dataset, row: int) -> Documents:
