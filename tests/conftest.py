@@ -20,14 +20,13 @@ from labelwood.recipes.methods import METHODS
 hypothesis.settings.register_profile("labelwood", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("labelwood")
 
-# As small as the encoder below: the LSTM that starts from nothing.
-SMALL_LSTM = {"encoder.hidden": 16, "finetune.epochs": 2, "finetune.checks": 2}
-METHODS["attentionxml"] = dataclasses.replace(
-    METHODS["attentionxml"], recipe=with_settings(METHODS["attentionxml"].recipe, SMALL_LSTM)
-)
+for _name, _smaller in tiny.SMALLER.items():  # test_contract.py trains them as they are shipped, too
+    tiny.SHIPPED[_name] = METHODS[_name]
+    METHODS[_name] = dataclasses.replace(METHODS[_name], recipe=with_settings(METHODS[_name].recipe, _smaller))
 
 # The default encoder of all tests: what `minilm` means is whatever this folder holds. Where torch is not installed, as
-# in the sanitizer build, what needs it is left out.
+# in the sanitizer build and in `make test-linear`, what needs it is left out here and nowhere else: test files that
+# import torch or a room that needs it, and (below) the neural recipes of tests that run on every recipe.
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 _FOLDER = tempfile.TemporaryDirectory(prefix="labelwood-tiny-")
 if HAS_TORCH:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import labelwood as lw
-from contract import CHECKS, SHAPES, Case, toy_model
+import tiny
+from contract import CHECKS, LISTS, SHAPES, TEXTS, TRUTH, Case, best, toy_model
 from labelwood.recipes.methods import METHODS
 
 pytestmark = pytest.mark.native
@@ -32,3 +35,15 @@ def test_the_deep_tree_is_deep(tmp_path):
     depths = {shape: Case("xr-linear", shape, tmp_path).model.members[0].tree.depth for shape in SHAPES}
     assert depths["flat"] == 1
     assert depths["deep"] >= 3
+
+
+@pytest.mark.parametrize("method", sorted(tiny.SMALLER))
+def test_the_shipped_sizes_learn_and_come_back(method, tmp_path, monkeypatch):
+    """F-S13: the other tests make these recipes smaller; once, they run as users get them."""
+    shipped = tiny.SHIPPED[method]
+    monkeypatch.setitem(METHODS, method, shipped)
+    case = Case(method, "flat", tmp_path)
+    model = case.train(TEXTS, LISTS)
+    assert model.recipe == dataclasses.replace(shipped.recipe, seed=model.recipe.seed)
+    assert best(model.predict(TEXTS, k=2)) == TRUTH
+    assert lw.load(case.saved(model)).predict(TEXTS, k=2) == model.predict(TEXTS, k=2)

@@ -369,3 +369,32 @@ def test_a_config_of_another_kind_is_refused():
         lw.Ensemble([model], {"average": "mean"})
     with pytest.raises(lw.ConfigError, match="metrics must be a MetricsConfig, but is None"):
         model.evaluate(texts, labels, metrics=None)
+
+
+def test_the_average_is_given_by_name():
+    """F-N7: no config is needed for what everybody sets."""
+    one, other = model(), model(method="dismec")
+    made = lw.Ensemble([one, other], average="rank", weights=(3, 1), candidates=7)
+    assert made.config == lw.Ensemble([one, other], EnsembleConfig(average="rank", weights=(3, 1), candidates=7)).config
+    assert made.config.average == "rank"
+    with pytest.raises(lw.ConfigError, match=r"ensemble\.average must be mean or softmax"):
+        lw.Ensemble([one], average="median")
+    with pytest.raises(lw.ConfigError, match="average and a config say the same twice"):
+        lw.Ensemble([one], EnsembleConfig(), average="rank")
+    with pytest.raises(lw.ConfigError, match=r"ensemble\.weights gives 2 values"):
+        lw.Ensemble([one], weights=(1, 2))
+
+
+def test_members_of_very_different_sizes_are_told(tmp_path, recwarn):
+    """F-N7: a small new model may spoil a large one. Told when it is made, not each time it is opened."""
+    large, small = model(), model(rows=slice(0, 2))
+    assert large.rows > 10 * small.rows
+    with pytest.warns(UserWarning, match=rf"trained on 2 to {large.rows} documents and weigh the same"):
+        lw.Ensemble([large, small]).save(tmp_path / "m")
+    with pytest.warns(UserWarning, match="weigh the same"):
+        lw.Ensemble([lw.Ensemble([large, large]), small])
+    recwarn.clear()
+    lw.load(tmp_path / "m")
+    lw.Ensemble([large, small], weights=(9, 1))
+    lw.Ensemble([large, model()])
+    assert not [w for w in recwarn if "weigh the same" in str(w.message)]

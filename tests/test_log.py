@@ -85,7 +85,7 @@ def test_the_version_stands_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["dynamic"] == ["version"]
     assert "version" not in project["project"]
-    assert importlib.metadata.version("labelwood") == lw.__version__
+    assert importlib.metadata.version("labelwood") == lw.__version__, "run: touch pyproject.toml && make"
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited is not None
     assert cited[1] == lw.__version__

@@ -125,3 +125,19 @@ def test_one_row_of_any_type():
             trained.predict(X=row)
     with pytest.raises(lw.DataError, match="not a number within"):
         trained.predict(X=sparse.csr_matrix(np.array([[1e300, 0, 0]])))
+
+
+def test_texts_of_labels_that_nobody_gave():
+    """F-N7: `label_texts[i]` says why there are none, and `text_of` is empty then."""
+    texts, labels = ["a red apple", "the blue sky"] * 2, [["fruit"], ["weather"]] * 2
+    bare = lw.train(texts, labels)
+    with pytest.raises(IndexError, match=r"no texts of labels; train it with label_texts=…, or ask model\.text_of"):
+        bare.label_texts[0]
+    assert list(bare.label_texts) == []
+    assert bare.text_of("fruit") == bare.text_of(1) == ""
+    told = lw.train(texts, labels, label_texts={"fruit": "what grows on trees"})
+    assert told.text_of("fruit") == told.text_of(0) == told.label_texts[0] == "what grows on trees"
+    assert told.text_of("weather") == ""
+    for wrong in ("sky", 2, -1):
+        with pytest.raises(lw.ConfigError, match="label"):
+            told.text_of(wrong)

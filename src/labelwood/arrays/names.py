@@ -62,6 +62,11 @@ class Names(Sequence[str]):
     @overload
     def __getitem__(self, i: slice) -> tuple[str, ...]: ...
     def __getitem__(self, i: int | slice) -> str | tuple[str, ...]:
+        if isinstance(i, int) and not len(self):  # labels are never none: these are texts that nobody gave
+            raise IndexError(
+                "this model has no texts of labels; train it with label_texts=…, or ask model.text_of(label), which is "
+                "empty then."
+            )
         places = range(len(self))[i]  # IndexError, negative positions and slices as a tuple has them
         if isinstance(places, int):
             return self._native.some(places, places + 1)[0]

@@ -63,6 +63,17 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
     return parse
 
 
+def choice(allowed: tuple[str, ...]) -> Callable[[Any], str]:
+    """Reads one of a few words; wrong usage says the value and what is allowed."""
+
+    def parse(value: Any) -> str:
+        if value not in allowed:
+            raise typer.BadParameter(f"it must be {', '.join(allowed[:-1])} or {allowed[-1]}, but is {value!r}.")
+        return str(value)
+
+    return parse
+
+
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
 TrainingData = Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)]
 MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")]

@@ -1,11 +1,9 @@
-"""`labelwood predict`: one JSON object per document, in blocks, so that the input may be larger than memory."""
+"""`labelwood predict`: labels for each document, in blocks, so that the input may be larger than memory."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +11,12 @@ import typer
 
 from .. import limits
 from ..base.progress import Progress, Silent, Terminal
-from ..data import Dataset, ReadOptions, from_lists, stream
+from ..data import ReadOptions, from_lists, stream
 from ..models.ensemble import load
-from ..models.predictor import Predictor
 from . import show
 from .files import Tally, check_target, name_of, write
-from .options import DATA_FLAGS, ModelFolder, Threads, expand, whole
+from .options import DATA_FLAGS, ModelFolder, Threads, choice, expand, whole
+from .predictions import OUTPUT_FORMATS, format_for, lines
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
@@ -38,21 +36,31 @@ def predict(
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write here instead of stdout.")
     ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            "--output-format",
+            metavar="|".join(OUTPUT_FORMATS),
+            parser=choice(OUTPUT_FORMATS),
+            show_default=False,
+            help="How to write them. Default: by FILE's suffix (.csv, .tsv), else jsonl.",
+        ),
+    ] = None,
     threads: Threads = 0,
     options: ReadOptions,
 ) -> None:
-    """Predict labels, as one line of JSON for each document.
+    """Predict labels, as one line of JSON for each document, or as CSV, TSV or Annif's corpus.
 
     {"id": …, "labels": [{"label": …, "score": …}, …]}, best label first; "id" is the document's id, or else its row
     number, counted from 0. "text" stands after "label" if the model was trained with --label-texts. Labels in INPUT are
-    not read.
+    not read. CSV and TSV have a row for each label of each document; Annif's format repeats the text.
     """
     if (source is None) == (not text):
         raise typer.BadParameter("give INPUT or --text, one of the two.")
     check_target(output)
-    loaded = load(model)
+    loaded, kind = load(model), format_for(output, output_format)
     if text:
-        write(output, _lines(loaded, [from_lists(text)], k, threads))
+        write(output, lines(loaded, [from_lists(text)], k, threads, kind))
         return
     assert source is not None
     tally = Tally()
@@ -61,23 +69,5 @@ def predict(
     with progress.stage("predicting", 0, "bytes") as tick:
         unlabelled = dataclasses.replace(options, labels=None, relevance=None)
         blocks = stream(Path(source), unlabelled, progress=tick)
-        write(output, _lines(loaded, tally.watch(blocks), k, threads))
+        write(output, lines(loaded, tally.watch(blocks), k, threads, kind))
     show.bad_lines(name_of(source), tally.report)
-
-
-def _lines(model: Predictor, blocks: Iterable[Dataset], k: int, threads: int) -> Iterator[bytes]:
-    row, texts = 0, dict(zip(model.labels, model.label_texts, strict=False))
-    for block in blocks:
-        ids, scores = model.predict_data(block, k=k, threads=threads)
-        numbers: Iterable[str | int] = block.ids or range(row, row + len(block))
-        rows = zip(numbers, model.named(ids, scores), strict=True)
-        yield "".join(_line(number, labels, texts) for number, labels in rows).encode()
-        row += len(block)
-
-
-def _line(number: str | int, labels: list[tuple[str, float]], texts: dict[str, str]) -> str:
-    found = [
-        {"label": name, "text": texts[name], "score": score} if texts else {"label": name, "score": score}
-        for name, score in labels
-    ]
-    return json.dumps({"id": number, "labels": found}, ensure_ascii=False) + "\n"

@@ -1,13 +1,14 @@
 """Several models that predict together, in one folder, and `load`, which opens either kind.
 
-Each member searches its own tree for `candidates` labels, and averages.py makes one ranking of what they found. The
-members may be trees of one recipe or any trained models: labels are aligned by name, and features are computed once for
-all members that read the text the same way.
+Each member searches its own tree for `candidates` labels, and rank_average.py makes one ranking of what they found.
+The members may be trees of one recipe or any trained models: labels are aligned by name, and features are computed once
+for all members that read the text the same way.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,7 @@ from ..storage import model_folder
 from .model import Memo, Model, Tensors, from_stored
 from .predictor import Found, Predictor
 
+UNEVEN = 10  # times the documents of another member: worth a warning
 LATER = frozenset({"records"})  # tensors of a large model that are verified on first use
 
 
@@ -39,7 +41,29 @@ class Ensemble(Predictor):
     A label has the counts and the text of the member that knows most of it.
     """
 
-    def __init__(self, members: Sequence[Predictor], config: EnsembleConfig = EnsembleConfig()) -> None:
+    def __init__(
+        self,
+        members: Sequence[Predictor],
+        config: EnsembleConfig | None = None,
+        *,
+        average: str | None = None,
+        weights: Sequence[float] | None = None,
+        candidates: int | None = None,
+    ) -> None:
+        """`average` is mean, softmax, sigmoid, rank or round-robin; `weights` has one number for each member.
+
+        `candidates` labels are asked of each, if k is not more. Instead of the three, a config may be given.
+        """
+        given = {"average": average, "weights": weights, "candidates": candidates}
+        given = {name: value for name, value in given.items() if value is not None}
+        if config is not None and given:
+            raise ConfigError(f"{', '.join(given)} and a config say the same twice; give one of the two.")
+        config = from_dict(EnsembleConfig, given, "ensemble") if config is None else config
+        self._join(members, config)
+        if config.weights is None:
+            _warn_if_uneven(self)
+
+    def _join(self, members: Sequence[Predictor], config: EnsembleConfig) -> None:
         config = checked_config(EnsembleConfig, config, "ensemble")
         self._members, weights = _opened(members, config.weights)
         if config.members != len(self._members):  # models that were not trained together
@@ -115,6 +139,17 @@ class Ensemble(Predictor):
         return merge(found, self.config, k, threads=threads)
 
 
+def _warn_if_uneven(ensemble: Ensemble) -> None:
+    """Say so where one member has learned from far fewer documents than another and weighs as much."""
+    rows = sorted(member.rows for member in ensemble.members)
+    if rows[-1] > UNEVEN * rows[0]:
+        warnings.warn(
+            f"the members of this ensemble were trained on {rows[0]:,} to {rows[-1]:,} documents and weigh the same, "
+            "so the weakest may spoil the ranking of the others; measure it beside them, or give weights=(…).",
+            stacklevel=3,
+        )
+
+
 def _same(things: Sequence[object]) -> bool:
     return all(thing is things[0] for thing in things)
 
@@ -147,7 +182,9 @@ def _from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors]) -> Ensemble
     unused = set(parts).difference(*(entry["parts"].values() for entry in meta["members"]))
     if unused:
         raise ModelFileError(f"no member uses the part {min(unused)!r}.")
-    return Ensemble(members, config)
+    ensemble = Ensemble.__new__(Ensemble)  # whoever made it was warned then
+    ensemble._join(members, config)
+    return ensemble
 
 
 def _member(entry: Any, parts: Mapping[str, Tensors], memo: Memo) -> Model:

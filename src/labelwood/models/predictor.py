@@ -114,6 +114,22 @@ class Predictor:
         texts, x = data.texts if self.reads_text else None, data.features if self.reads_features else None
         return self.predict_arrays(texts, X=x, k=k, threads=threads, progress=progress)
 
+    def text_of(self, label: str | int) -> str:
+        """Words for a label, by its name or its id: "" where there are none."""
+        if isinstance(label, str):
+            place = self._ids_by_name.get(label)
+            if place is None:
+                raise ConfigError(f"the model has no label {label[:80]!r}.")
+        else:
+            place = int(label)
+            if not 0 <= place < len(self.labels):
+                raise ConfigError(f"a label's id is 0 to {len(self.labels) - 1}, but is {place}.")
+        return self.label_texts[place] if len(self.label_texts) else ""
+
+    @cached_property
+    def _ids_by_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.labels)}
+
     def named(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Predictions:
         """The output of `predict_arrays` as (name, score) lists."""
         return self.labels.pairs(ids, scores)

@@ -32,7 +32,7 @@ from ..errors import ConfigError
 
 MOST_ENTRIES = 2**28  # of Z, unless `top` is given: 2 GB
 RESTART, NEIGHBOURS = 0.8, 10  # of random walks
-NEURAL_KINDS = ("pifa-neural", "text-neural")  # neural/stages.py makes them
+NEURAL_KINDS = ("pifa-neural", "text-neural")  # a network makes them, in pipeline/
 WALKED = 2**22  # visits that are held at once
 
 

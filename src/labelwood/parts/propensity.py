@@ -1,6 +1,7 @@
 """Rare labels: weights that make a miss of one cost more in training, and a second ranking of the candidates.
 
-Both rest on the inverse propensity q_l = 1 / p_l (Jain et al. 2016; metrics.py), large for labels with few documents.
+Both rest on the inverse propensity q_l = 1 / p_l (Jain et al. 2016; metrics/ranking.py), large for labels with few
+documents.
 
 Weights of the losses of label l (`linear.weighting`; Qaraei et al. 2021):
 

@@ -9,7 +9,7 @@ balanced    spherical k-means into parts of equal size. The sizes of the levels 
             of which every log2(branch)-th level is kept, counted from the leaves, down to at most `min_codes` nodes
 unbalanced  spherical k-means with `branch` centres (Bonsai): clusters are as large as they are
 flat        one level, the labels: one-vs-all
-taxonomy    the user's own nodes (taxonomy.py)
+taxonomy    the user's own nodes (taxonomy_tree.py)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A recipe: one method with all its settings, everything that changes the bits of a model.
 
-It goes into the model's manifest, fully resolved. What changes no bit (threads, paths, progress) is `Run`, in
+It goes into the model's manifest, fully resolved. How it is run (threads, device, memory, progress, paths) is `Run`, in
 base/run.py, and never does.
 """
 

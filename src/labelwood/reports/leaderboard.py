@@ -11,22 +11,17 @@ import dataclasses
 import json
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..base.config import from_dict, to_dict
+from ..base.config import to_dict
 from ..base.digests import digest_plain
-from ..base.progress import Progress, Silent, Terminal
-from ..base.run import Keeping, Run
+from ..base.progress import Terminal
+from ..base.run import Run
 from ..data import Dataset, ReadOptions, read, read_label_texts, read_taxonomy, with_label_texts, with_taxonomy
-from ..errors import ConfigError, LabelwoodError, MissingExtraError, TrainingError, nearest
+from ..errors import ConfigError, MissingExtraError, TrainingError, nearest
 from ..metrics.ranking import MetricsConfig
-from ..models.ensemble import load
-from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
 from ..recipes.extras import check_extras, missing
 from ..recipes.methods import resolve
@@ -37,7 +32,6 @@ from .figures import draw_leaderboard
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-ONE = 60  # documents that are predicted alone, for the latency
 USUAL = ("xr-linear", "parabel", "dismec", "xr-transformer", "cascadexml")
 METRICS = MetricsConfig(ks=(1, 3, 5))
 
@@ -137,7 +131,7 @@ def _warn_left_out(recipe: Recipe) -> None:
     try:
         check_extras(recipe)
     except MissingExtraError as error:
-        warnings.warn(f"{recipe.method} is left out: {error}", stacklevel=4)
+        warnings.warn(f"{error} It is left out.", stacklevel=4)
 
 
 def compare(
@@ -217,7 +211,7 @@ def _standing(job: dict[str, Any], file: Path) -> Standing:
     """One method, from what was written down or in a process of its own."""
     if not file.exists():
         atomic_files.publish(file.with_suffix(".job"), [json.dumps(job).encode()])
-        command = [sys.executable, "-m", "labelwood.reports.leaderboard", str(file.with_suffix(".job")), str(file)]
+        command = [sys.executable, "-m", "labelwood.reports.one_method", str(file.with_suffix(".job")), str(file)]
         done = subprocess.run(command, check=False)
         if done.returncode or not file.exists():
             raise TrainingError(f"{job['name']} ended with code {done.returncode}{_why(file.with_suffix('.error'))}")
@@ -234,61 +228,3 @@ def _why(file: Path) -> str:
         return "; the same command tries it again."
     atomic_files.discard(file)
     return f": {told}"
-
-
-def work(job: dict[str, Any], progress: Progress) -> Standing:
-    """Train, save, open and measure one method."""
-    options, metrics = from_dict(ReadOptions, job["options"]), from_dict(MetricsConfig, job["metrics"])
-    recipe, out, files = from_plain(job["recipe"]), Path(job["folder"]), Files.of(job["files"])
-    data = files.training(options)
-    folder = out / "models" / job["name"].replace(":", "-")
-    tell = progress.tell if isinstance(progress, Terminal) else None
-    before: list[float] = []
-    run = Run(job["threads"], job["device"], progress=progress, work=out / "work", on_event=tell)
-    start = time.perf_counter()
-    keeping = Keeping(shared=True, reused=before.append)
-    train_into(folder, data, recipe, run, keeping=keeping, keep_work=True)
-    training = time.perf_counter() - start + sum(before)
-    memory = _peak()
-    model = load(folder)
-    test = read(files.test, dataclasses.replace(options, split="test"))
-    found = model.evaluate(test, metrics=metrics, threads=job["threads"], progress=progress)
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    return Standing(job["name"], found.to_json(), training, _latency(model, test), size, memory)
-
-
-def _peak() -> int:
-    """Bytes that this process has held at most; where Linux tells, without what its parent held when it began."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return 1024 * int(status.split("VmHWM:")[1].split()[0])
-    except (OSError, IndexError, ValueError):
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def _latency(model: Any, test: Dataset) -> float:
-    """Median milliseconds of a document alone, on one thread."""
-    times = []
-    for i in range(min(ONE, len(test))):
-        one = test.take(np.array([i]))
-        start = time.perf_counter()
-        model.predict_data(one, k=10, threads=1)
-        times.append(1000 * (time.perf_counter() - start))
-    return float(np.median(times[len(times) // 10 :])) if times else 0.0
-
-
-def main(job: Path, out: Path) -> None:
-    """The process of one method."""
-    asked = json.loads(job.read_text(encoding="utf-8"))
-    try:
-        row = work(asked, Terminal() if asked["shown"] and sys.stderr.isatty() else Silent())
-    except LabelwoodError as error:
-        atomic_files.publish(out.with_suffix(".error"), [str(error).encode()])
-        sys.exit(1)
-    atomic_files.publish(out, [json.dumps(dataclasses.asdict(row), indent=2).encode()])
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))

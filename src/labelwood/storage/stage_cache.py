@@ -1,8 +1,8 @@
 """The workspace of a run: every finished stage is a folder named by what it was made from.
 
 A stage is a pure function of its inputs (plain data, digests of arrays, keys of earlier stages). Its key is the digest
-of those, so resuming means: the folder is there. A stage folder is a model folder (store.py), hence written at once,
-verified when read, and made again, with a warning, if it is damaged.
+of those, so resuming means: the folder is there. A stage folder is a model folder (model_folder.py), hence written at
+once, verified when read, and made again, with a warning, if it is damaged.
 
     DIR.work/
       run.json                 what this run is: recipe, data digests

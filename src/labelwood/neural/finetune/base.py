@@ -1,6 +1,6 @@
 """What every fine-tuning of an encoder over a label tree shares: its documents, targets, settings and first states.
 
-recursive.py trains the levels one after the other (XR-Transformer), cascade.py all at once (CascadeXML).
+levelwise.py trains the levels one after the other (XR-Transformer), joint.py all at once (CascadeXML).
 """
 
 from __future__ import annotations

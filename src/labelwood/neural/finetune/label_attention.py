@@ -1,8 +1,9 @@
 """AttentionXML (its Algorithm 1): a network for each level of the label tree, one after the other, coarse to fine.
 
-Labels attend to the tokens by themselves (attention.py), so a level's network is its own: it starts from the one above
-— word vectors, encoder and shared MLP — with new rows for its nodes, and learns on the children of the true parents and
-of those that the network above finds itself. A label's score is the product of the probabilities down its path.
+Labels attend to the tokens by themselves (encoders/label_attention.py), so a level's network is its own: it starts
+from the one above — word vectors, encoder and shared MLP — with new rows for its nodes, and learns on the children of
+the true parents and of those that the network above finds itself. A label's score is the product of the probabilities
+down its path.
 """
 
 from __future__ import annotations
