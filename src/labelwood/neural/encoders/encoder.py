@@ -8,8 +8,8 @@ without padding (lean.py) and the models of transformers. The third is a BiLSTM 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, cast
 
@@ -29,6 +29,7 @@ from .bilstm import BiLstm
 from .label_attention import LabelAttention
 from .pretrained import Source
 from .tokens import Tokens, by_length
+from .torch_threads import torch_threads
 from .word_vectors import Words
 
 ATTENTION_DROPOUTS = ("attention.self", "attention.dropout")  # names of modules that drop attention weights
@@ -364,12 +365,6 @@ def _size(config: Mapping[str, Any], *names: str) -> int:
     raise ConfigError(f"the encoder's config says none of {', '.join(names)}.")
 
 
-@contextmanager
-def threads(count: int, encoder: Encoder, tokens: float) -> Iterator[None]:
+def threads(count: int, encoder: Encoder, tokens: float) -> AbstractContextManager[None]:
     """Torch at so many threads as long as this lasts; at one, if a batch of so many tokens is not worth waking more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count if 2 * encoder.weight_count * tokens >= WORTH else 1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return torch_threads(count if 2 * encoder.weight_count * tokens >= WORTH else 1)
