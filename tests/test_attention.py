@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModel
 
 import labelwood as lw
+from labelwood.arrays.sparse import pointers
 from labelwood.base.progress import QUIET
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
@@ -19,6 +20,7 @@ from labelwood.neural.encoders import bilstm, pretrained, word_vectors
 from labelwood.neural.encoders.bert import Packed
 from labelwood.neural.encoders.label_attention import LabelAttention
 from labelwood.neural.encoders.tokens import Tokeniser
+from labelwood.neural.training.candidates import Candidates
 from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import METHODS, resolve
@@ -69,20 +71,23 @@ def test_label_attention_is_its_slow_twin(seed, grad, monkeypatch):
     packed, table = batch(lengths), rng.normal(size=(u, d + 1)).astype(np.float32)
     states = rng.normal(size=(sum(lengths), d)).astype(np.float32)
     mask = rng.random((4, u)) < (1.0 if seed == 0 else 0.5)
+    candidates = Candidates(pointers(mask.sum(1)), np.nonzero(mask)[1])
     mlp = LabelAttention(d, torch.Generator().manual_seed(seed))
     with torch.set_grad_enabled(grad):
-        found = mlp(torch.from_numpy(states), packed, torch.from_numpy(table), torch.from_numpy(mask)).detach().numpy()
+        rows = torch.from_numpy(table[candidates.union])
+        found = mlp(torch.from_numpy(states), packed, rows, candidates).detach().numpy()
     ends = np.cumsum(lengths)
     for i, (end, length) in enumerate(zip(ends, lengths, strict=True)):
         here = states[end - length : end].astype(float)
-        for j in range(u):
-            expected = twin(mlp, here, table[j].astype(float)) if mask[i, j] else 0.0
-            assert found[i, j] == pytest.approx(expected, abs=1e-5)
+        for p in range(candidates.ptr[i], candidates.ptr[i + 1]):
+            expected = twin(mlp, here, table[candidates.nodes[p]].astype(float))
+            assert found[p] == pytest.approx(expected, abs=1e-5)
 
 
 def test_nobody_has_a_candidate():
     mlp = LabelAttention(4, torch.Generator())
-    assert not mlp(torch.ones(3, 4), batch([1, 2]), torch.ones(2, 5), torch.zeros(2, 2, dtype=torch.bool)).any()
+    none = Candidates(np.zeros(3, np.int64), np.zeros(0, np.int64))
+    assert mlp(torch.ones(3, 4), batch([1, 2]), torch.ones(0, 5), none).shape == (0,)
 
 
 @pytest.mark.parametrize(("width", "layers"), [(1024, [512, 256, 1]), (512, [256, 1]), (32, [16, 1]), (1, [1, 1])])

@@ -16,8 +16,8 @@ from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.finetune.base import TuningData
 from labelwood.neural.finetune.joint import Cascade, placed
-from labelwood.neural.training.head import Candidates, Head, Rows
-from labelwood.neural.training.trainer import Opens, Schedule, Scored
+from labelwood.neural.training.candidates import Candidates
+from labelwood.neural.training.trainer import DynamicShortlist, Schedule, ScoredTask
 from labelwood.parts.tree import Tree
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import resolve
@@ -72,15 +72,19 @@ CHILDREN = np.array([0, 2, 5, 6])  # three clusters: nodes 0 1, 2 3 4, 5
 
 def opened(truth: str, keep: int, y: list[list[int]]) -> list[list[int]]:
     """Candidates of two documents whose clusters score (3, 1, 2) and (0, 5, 1)."""
-    logits = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]])
+    logits = torch.tensor([3.0, 1.0, 2.0, 0.0, 5.0, 1.0])
     rows = Csr(
         np.array([0, len(y[0]), len(y[0]) + len(y[1])]), np.array([*y[0], *y[1]], np.int32), np.ones(3, np.float32), 6
     )
     parents = [{int(np.searchsorted(CHILDREN, node, "right")) - 1 for node in row} for row in y]
-    true = np.array([[parent in row for parent in range(3)] for row in parents])
-    found = Candidates(np.arange(3), np.ones((2, 3), np.bool_))
-    got = Opens(keep, truth).below(Scored(found, true, logits), CHILDREN, rows)
-    return [got.nodes[mask].tolist() for mask in got.mask]
+    true = np.array([parent in row for row in parents for parent in range(3)])
+    scored = ScoredTask(Candidates.every(2, 3), true, logits)
+    return lists(DynamicShortlist(keep, truth).below(scored, CHILDREN, rows))
+
+
+def lists(candidates: Candidates) -> list[list[int]]:
+    """Candidates of each document."""
+    return [nodes.tolist() for nodes in np.split(candidates.nodes, candidates.ptr[1:-1])]
 
 
 def test_the_best_clusters_open_and_the_truth_is_added():
@@ -96,22 +100,10 @@ def test_true_clusters_replace_the_worst():
 
 
 def test_a_cluster_that_was_not_a_candidate_is_never_opened():
-    found = Candidates(np.arange(3), np.array([[True, False, False], [True, True, True]]))
-    logits = torch.tensor([[0.0, 9.0, 9.0], [0.0, 1.0, 2.0]])
+    found = Candidates(np.array([0, 1, 4]), np.array([0, 0, 1, 2]))
     none = Csr(np.array([0, 0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32), 6)
-    got = Opens(2).below(Scored(found, np.zeros((2, 3), np.bool_), logits), CHILDREN, none)
-    assert [got.nodes[mask].tolist() for mask in got.mask] == [[0, 1], [2, 3, 4, 5]]
-
-
-def test_gradients_of_shards_are_added_row_by_row():
-    head = Head.random(5, 2, torch.Generator().manual_seed(0))
-    parts = [head.gather(np.array([0, 3])), head.gather(np.array([3, 4]))]
-    for rows, grad in zip(parts, (1.0, 10.0), strict=True):
-        rows.table.grad = torch.full_like(rows.table, grad)
-    whole = Rows.merged(parts)
-    assert whole.at.tolist() == [0, 3, 4]
-    assert whole.table.grad[:, 0].tolist() == [1.0, 11.0, 10.0]
-    assert torch.equal(whole.table.detach(), head.table[whole.at])
+    scored = ScoredTask(found, np.zeros(4, np.bool_), torch.tensor([0.0, 0.0, 1.0, 2.0]))
+    assert lists(DynamicShortlist(2).below(scored, CHILDREN, none)) == [[0, 1], [2, 3, 4, 5]]
 
 
 def test_rates_rise_stay_and_fall_as_cosines():

@@ -19,6 +19,7 @@ from ..errors import ModelFileError
 from ..parts.tree import Tree
 from .embedder import Embedder, half
 from .finetune import matcher
+from .training.candidates import Candidates
 
 BLOCK = 64  # documents whose candidates are scored together
 ARRAYS = {"rows": (np.float16, 2), "bias": (np.float32, 1)}
@@ -73,9 +74,10 @@ def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tok
     """Label attention of a level's network and its rows, over some documents."""
     rows, bias = weights
 
-    def logits(part: slice, nodes: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    def logits(part: slice, candidates: Candidates) -> NDArray[np.float32]:
+        nodes = candidates.union
         table = np.concatenate([rows[nodes].astype(np.float32), bias[nodes, None]], 1)
-        found: NDArray[np.float32] = network.attended(tokens.take(np.arange(part.start, part.stop)), table, mask)
+        found: NDArray[np.float32] = network.attended(tokens.take(np.arange(part.start, part.stop)), table, candidates)
         return found
 
     return matcher.Scorer(len(tokens), logits, BLOCK)

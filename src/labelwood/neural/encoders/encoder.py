@@ -7,8 +7,8 @@ without padding (bert.py) and the models of transformers. The third is a BiLSTM 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, cast
 
@@ -21,7 +21,8 @@ from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
 from ...recipes.network_settings import WIDTHS, EncoderConfig, Reading
-from ..training.head import Rows
+from ..training.candidates import Candidates
+from ..training.head import Head, HeadScores
 from . import bert, bilstm
 from .bert import Packed
 from .bilstm import BiLstm
@@ -29,6 +30,7 @@ from .description import Description
 from .label_attention import LabelAttention
 from .pretrained import Source
 from .tokens import by_length
+from .torch_threads import torch_threads
 from .word_vectors import Words
 
 ATTENTION_DROPOUTS = ("attention.self", "attention.dropout")  # names of modules that drop attention weights
@@ -107,12 +109,12 @@ class Encoder(nn.Module):
             found.append(vector)
         return found
 
-    def logits(self, number: int, vector: Tensor, batch: Packed, rows: Rows, mask: Tensor) -> Tensor:
-        """(n, U) of a head's rows by what one reading gave."""
+    def scores(self, number: int, vector: Tensor, batch: Packed, head: Head, candidates: Candidates) -> HeadScores:
+        """Logits of a head's candidates by what one reading gave."""
         if self.readings[number].pooling != "attention":
-            return rows(vector)
-        found: Tensor = self.maps[str(number)](vector, batch, rows.table, mask)
-        return found
+            return head.scores(vector, candidates)
+        rows = head.rows(candidates)
+        return HeadScores(candidates, self.maps[str(number)](vector, batch, rows, candidates), None, rows)
 
     def _hidden(self, batch: Packed, wanted: set[int]) -> dict[int, Tensor]:
         if isinstance(self.net, bert.LeanBert | BiLstm):
@@ -195,16 +197,17 @@ class Encoder(nn.Module):
                     progress(done, len(tokens))
         return out
 
-    def attended(self, tokens: Tokens, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """(documents, U) logits of rows (U, d + 1) that attend to the documents' tokens, where the mask says so."""
-        out, device = np.zeros(mask.shape, np.float32), next(self.parameters()).device
-        rows = Rows(torch.zeros(0), torch.from_numpy(table).to(device))
+    def attended(self, tokens: Tokens, table: NDArray[np.float32], candidates: Candidates) -> NDArray[np.float32]:
+        """Logits (P,) of the documents' candidates, of whose union the rows (U, d + 1) attend to the tokens."""
+        out, device = np.zeros(candidates.pairs, np.float32), next(self.parameters()).device
+        rows, attention = torch.from_numpy(table).to(device), self.maps["0"]
         self.eval()
         with torch.inference_mode():
             for part in by_length(tokens, INFERENCE_TOKENS):
                 batch = packed(tokens, part, device)
-                chosen = torch.from_numpy(mask[part]).to(device)
-                out[part] = self.logits(0, self(batch)[0], batch, rows, chosen).cpu().numpy()
+                some, places = candidates.take(part)
+                known = rows[torch.from_numpy(np.searchsorted(candidates.union, some.union)).to(device)]
+                out[places] = attention(self(batch)[0], batch, known, some).cpu().numpy()
         return out
 
 
@@ -359,12 +362,6 @@ def _size(config: Mapping[str, Any], *names: str) -> int:
     raise ConfigError(f"the encoder's config says none of {', '.join(names)}.")
 
 
-@contextmanager
-def threads(count: int, encoder: Encoder, tokens: float) -> Iterator[None]:
+def threads(count: int, encoder: Encoder, tokens: float) -> AbstractContextManager[None]:
     """Torch at so many threads as long as this lasts; at one, if a batch of so many tokens is not worth waking more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count if 2 * encoder.weight_count * tokens >= WORTH else 1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return torch_threads(count if 2 * encoder.weight_count * tokens >= WORTH else 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ..training.candidates import Candidates
 from .bert import Packed
 
 NARROW = 256  # layers of the MLP halve the width down to this
@@ -31,27 +32,26 @@ class LabelAttention(nn.Module):
             nn.init.zeros_(layer.bias)
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, states: Tensor, batch: Packed, table: Tensor, mask: Tensor) -> Tensor:
-        """(n, U) logits of the nodes whose rows (U, d + 1) are given, 0 where the mask (n, U) leaves them out."""
+    def forward(self, states: Tensor, batch: Packed, table: Tensor, candidates: Candidates) -> Tensor:
+        """Logits (P,) of the candidates, of whose union the rows (U, d + 1) are given."""
         n, longest = len(batch.lengths), max(1, int(batch.lengths.max()))
         cells = batch.row * longest + batch.places
         wide = states.new_zeros(n * longest, states.shape[1]).index_copy(0, cells, states).view(n, longest, -1)
         real = torch.arange(longest, device=states.device) < batch.lengths[:, None].clamp(min=1)  # nothing is one 0
-        counts = mask.sum(1)
-        most = int(counts.max())
-        if not most:  # nobody has a candidate
-            return states.new_zeros(mask.shape)
-        every = bool((counts == mask.shape[1]).all())  # all documents have all candidates: nothing is gathered
-        at = torch.argsort(~mask, dim=1, stable=True)[:, :most]  # (n, C) each document's own, in their order
+        if not candidates.pairs:
+            return states.new_zeros(0)
+        every = candidates.pairs == n * len(table)  # all documents have all candidates: nothing is gathered
+        pairs, real_pairs = candidates.padded()
+        at = torch.from_numpy(candidates.places[pairs]).to(states.device)  # (n, C) rows of each document's own
+        most = at.shape[1]
         step = most if torch.is_grad_enabled() else max(1, AT_ONCE // (n * states.shape[1]))
         found = []
         for begin in range(0, most, step):
             part = slice(begin, begin + step)
             rows = table[part, :-1] if every else table[at[:, part], :-1]  # (C, d) or (n, C, d)
             found.append(self._logits(wide, real, rows))
-        own = torch.arange(most, device=mask.device) < counts[:, None]
-        logits = states.new_zeros(mask.shape).masked_scatter(mask, torch.cat(found, 1)[own])
-        return logits + table[:, -1] * mask
+        chosen = torch.from_numpy(real_pairs).to(states.device)
+        return torch.cat(found, 1)[chosen] + table[:, -1][at[chosen]]
 
     def _logits(self, wide: Tensor, real: Tensor, rows: Tensor) -> Tensor:
         """(n, C) of documents (n, longest, d) and rows (C, d) or (n, C, d)."""

@@ -146,11 +146,10 @@ class Tuning:
         config = self.config
         return relevance(counts, LinearConfig(relevance=config.relevance, relevance_norm=config.relevance_norm))
 
-    def random_head(self, t: int, width: int, *, glorot: bool = False, opened: float = 1.0) -> Head:
-        """A level's head that knows nothing but how frequent its nodes are.
-
-        `opened` is the share of the nodes that a document chooses from.
-        """
+    def random_head(
+        self, t: int, width: int, *, glorot: bool = False, m: Csr | None = None, opened: float = 1.0
+    ) -> Head:
+        """A level's head that knows nothing but how frequent its nodes are; `prior` explains `m` and `opened`."""
         import torch
 
         from ..training.head import Head
@@ -160,15 +159,41 @@ class Tuning:
         moments = self.recipe.optimiser.head_moments
         head = Head.random(self.tree.size(t), width, generator, self.run.device, glorot=glorot, moments=moments)
         if self.config.first_bias == "prior":
-            head.table[:, -1] = torch.from_numpy(self.prior(t, opened)).to(head.table.device)
+            head.table[:, -1] = torch.from_numpy(self.prior(t, m, opened)).to(head.table.device)
         return head
 
-    def prior(self, t: int, opened: float = 1.0) -> NDArray[np.float32]:
-        """(K_t,) the margins that fit best as long as nothing is known of a document but its candidates."""
-        rows = max(1, len(self.split[0]))
-        counts = np.bincount(self.trained(up(binary(self.y), self.tree, t)).indices, minlength=self.tree.size(t))
-        share = np.clip(counts / rows / opened, 0.5 / rows, 0.5)
-        found = np.log(share / (1 - share)) if self.at("finetune.loss", t) == "logistic" else 2 * share - 1
+    def prior(self, t: int, m: Csr | None = None, opened: float = 1.0) -> NDArray[np.float32]:
+        """Biases (K_t,) that minimise the loss of a level as long as nothing is known of a document: all else is 0.
+
+        Node j's part of the loss is P_j · loss(b) + N_j · loss(-b), where P_j adds up the weights of its positives and
+        N_j is alpha times the number of its negatives, each document's divided by its number of candidates (C_i):
+
+            P_j = Σ_{i: true} R̂_ij / C_i        N_j = α Σ_{i: a candidate, not true} 1 / C_i
+
+        With a shortlist M (n, parents) both are exact. Without one all documents have as many candidates, and a share
+        `opened` of a node's negatives is among them. A node without positives, or without negatives, has half of one.
+        """
+        y, alpha = self.trained(self.targets(t)), self.at("finetune.alpha", t)
+        rows, share, true = y.row_of(), np.zeros(y.rows), np.ones(y.nnz, np.bool_)
+        if m is None:
+            share[self.split[0]] = 1
+            seen = np.full(self.tree.size(t), share.sum())
+        else:
+            m, parents = self.trained(m), self.tree.parents(t)
+            widths = np.diff(self.tree.child_ptrs[t])
+            counts = np.bincount(m.row_of(), weights=widths[m.indices], minlength=m.rows)
+            np.divide(1, counts, out=share, where=counts > 0)
+            seen = np.bincount(m.indices, weights=share[m.row_of()], minlength=m.cols)[parents]
+            true = np.isin(rows * m.cols + parents[y.indices], m.row_of() * m.cols + m.indices)
+        nodes, each = y.indices[true], share[rows[true]]
+        positive = np.bincount(nodes, weights=each * y.data[true], minlength=len(seen)).astype(np.float64)
+        negative = alpha * opened * (seen - np.bincount(nodes, weights=each, minlength=len(seen)))
+        least = 0.5 * float(np.mean(each * y.data[true])) if len(each) else 0.5
+        known = share[share > 0]
+        least_negative = 0.5 * alpha * (float(known.mean()) if len(known) else 1.0)
+        found = best_bias(
+            self.at("finetune.loss", t), np.maximum(positive, least), np.maximum(negative, least_negative)
+        )
         return found.astype(np.float32)
 
     def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
@@ -247,3 +272,12 @@ class Tuning:
             clip=rates.clip, checks=self.at("finetune.checks", t), mixed=rates.mixed, shape=rates.schedule,
             fall=rates.fall, head_shrink=rates.head_weight_decay, average_from=rates.average_from,
         )  # fmt: skip
+
+
+def best_bias(loss: str, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where positive · loss(b) + negative · loss(-b) is least; both weights are above 0."""
+    if loss == "logistic":
+        return np.log(positive / negative)
+    if loss == "hinge":  # a line between -1 and 1, so one of its ends
+        return np.sign(positive - negative)
+    return (positive - negative) / (positive + negative)

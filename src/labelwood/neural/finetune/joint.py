@@ -138,14 +138,14 @@ class Cascade(Tuning):
 
     def tasks(self, heads: list[Head]) -> list[Any]:
         """The levels as the trainer sees them."""
-        from ..training.trainer import Opens, Task
+        from ..training.trainer import DynamicShortlist, Task
 
         return [
             Task(
                 head=heads[t], reading=t, y=self.targets(t), m=None, child_ptr=self.tree.child_ptrs[t],
                 loss=self.at("finetune.loss", t), alpha=self.at("finetune.alpha", t), head_lr=self.head_lr(t),
                 dropout=self.at("finetune.head_dropout", t), weight=self.weights[t],
-                opens=Opens(self.width(t), self.recipe.joint.truth) if t else None,
+                shortlist=DynamicShortlist(self.width(t), self.recipe.joint.truth) if t else None,
             )
             for t in range(self.levels)
         ]  # fmt: skip

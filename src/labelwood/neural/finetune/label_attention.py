@@ -59,8 +59,7 @@ class Stepwise(Recursion):
 
     def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
         """New rows, whatever is above."""
-        opened = self.width(t) / self.tree.size(t - 1) if t else 1.0
-        return self.random_head(t, width, glorot=True, opened=opened)
+        return self.random_head(t, width, glorot=True, m=m)
 
     def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
         """The clusters that the network itself finds for the next level."""

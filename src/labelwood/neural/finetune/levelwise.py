@@ -116,7 +116,7 @@ class Recursion(Tuning):
         """The head before its first step."""
         kind = self.at("levelwise.bootstrap", t)
         if above is None or m is None or kind == "none":
-            return self.random_head(t, width)
+            return self.random_head(t, width, m=m)
         if kind == "inherit":
             parents = self.tree.parents(t)
             weight, bias = (a[parents] for a in above.head(t - 1))

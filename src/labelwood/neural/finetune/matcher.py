@@ -18,12 +18,13 @@ from ...parts.rank_average import EnsembleConfig, Ranking, merge
 from ...parts.search import Search, SearchConfig, search
 from ...parts.shortlist import from_ids
 from ...parts.tree import Tree
+from ..training.candidates import Candidates
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # W (K, d), b (K,)
 SEARCH = SearchConfig(combiner="l3-hinge")
 LINEAR = LinearConfig(threshold=0.001, weights="float32")
-BLOCK = 1024  # documents whose candidates are scored together
+BLOCK = 256  # documents whose candidates are scored together
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +48,13 @@ class Level:
     above: Matched | None
     keep: int
     threads: int
+
+    def candidates(self, rows: slice) -> Candidates:
+        """Children of what was matched above for some documents; all nodes under the root."""
+        if self.above is None:
+            return Candidates.every(rows.stop - rows.start, self.tree.size(self.number))
+        m = from_ids(self.above.nodes[rows], self.tree.size(self.number - 1))
+        return Candidates.below(m, self.tree.child_ptrs[self.number])
 
 
 def by_linear(level: Level, x: Features, m: Csr, costs: Csr, *, seed: int, progress: Tick | None = None) -> Found:
@@ -74,20 +82,23 @@ def averaged(a: Found, b: Found, level: Level) -> Found:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scorer:
-    """Who scores the candidates of n documents: (rows of a block, nodes (U,), mask (block, U)) → logits (block, U)."""
+    """Scores of the candidates of n documents: (rows of a block, their candidates) → logits (P,)."""
 
     n: int
-    logits: Callable[[slice, NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float32]]
+    logits: Callable[[slice, Candidates], NDArray[np.float32]]
     block: int = BLOCK
 
     @staticmethod
     def linear(weights: Weights, embedding: NDArray[np.floating]) -> Scorer:
         """A head on embeddings (n, d)."""
         weight, bias = weights
-        return Scorer(
-            len(embedding),
-            lambda rows, nodes, _: np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes],
-        )
+
+        def logits(rows: slice, candidates: Candidates) -> NDArray[np.float32]:
+            nodes = candidates.union
+            scores = np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes]
+            return scores[candidates.rows, candidates.places]
+
+        return Scorer(len(embedding), logits)
 
 
 def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick | None = None) -> Found:
@@ -95,41 +106,37 @@ def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick |
 
     Their scores are logits or, with `path`, log sigmoids added to the scores of their parents.
     """
-    from ..training.head import Candidates
-
     n, keep, block = scorer.n, level.keep, scorer.block
     ids, best = np.full((n, keep), -1, np.int32), np.zeros((n, keep), np.float32)
     for start in range(0, n, block):
         rows = slice(start, min(n, start + block))
-        nodes: NDArray[np.int64] = np.arange(level.tree.size(level.number))
-        mask: NDArray[np.bool_] = np.ones((rows.stop - start, len(nodes)), np.bool_)
-        if level.above is not None:
-            m = from_ids(level.above.nodes[rows], level.tree.size(level.number - 1))
-            found = Candidates.below(m, level.tree.child_ptrs[level.number])
-            nodes, mask = found.nodes, found.mask
-        score = scorer.logits(rows, nodes, mask)
+        candidates = level.candidates(rows)
+        pairs, real = candidates.padded()  # (block, C)
+        score = scorer.logits(rows, candidates)
         if path:
-            score = -np.logaddexp(0, -score) + _parents(level, rows, nodes)
-        score = np.where(mask, score, -np.inf)
-        order = largest(score, keep)
-        value = np.take_along_axis(score, order, 1)
+            score = -np.logaddexp(0, -score) + _parents(level, rows, candidates)
+        padded = np.where(real, score[pairs], -np.inf) if len(score) else np.zeros(pairs.shape, np.float32)
+        order = largest(padded, keep)
+        value = np.take_along_axis(padded, order, 1)
         width = order.shape[1]
-        ids[rows, :width] = np.where(np.isfinite(value), nodes[order], -1)
+        if width:
+            nodes = candidates.nodes[np.take_along_axis(pairs, order, 1)]
+            ids[rows, :width] = np.where(np.isfinite(value), nodes, -1)
         best[rows, :width] = np.where(np.isfinite(value), value, 0)
         if progress is not None:
             progress(rows.stop, n)
     return ids, best
 
 
-def _parents(level: Level, rows: slice, nodes: NDArray[np.int64]) -> NDArray[np.float32] | np.float32:
-    """(documents, nodes) the log scores of the nodes' parents; 0 under the root."""
+def _parents(level: Level, rows: slice, candidates: Candidates) -> NDArray[np.float32] | np.float32:
+    """Log scores (P,) of the parents of candidates; 0 under the root."""
     if level.above is None:
         return np.float32(0)
     above, scores = level.above.nodes[rows], level.above.scores[rows]
     table = np.zeros((len(above), level.tree.size(level.number - 1)), np.float32)
     row, place = np.nonzero(above >= 0)
     table[row, above[row, place]] = scores[row, place]
-    return table[:, level.tree.parents(level.number)[nodes]]
+    return table[candidates.rows, level.tree.parents(level.number)[candidates.nodes]]
 
 
 def largest(logits: NDArray[np.float32], keep: int) -> NDArray[np.int64]:

@@ -1,15 +1,15 @@
-"""A level's head: one vector and one bias for each tree node, scored only on the candidates of a batch.
+"""A level's head: one vector and one bias for each tree node, scored only on each document's own candidates.
 
-The children of a parent are neighbours, so a shortlist of parents is a list of ranges. A batch gathers the rows of all
-its candidates once, (U, d), and multiplies; what a document may not choose from is masked. Gradients exist for those
-rows alone, and the optimiser's state for rows that were ever among them: nothing of it is as large as the head.
+A pair (document, node) costs one product of two vectors, forward and backward, so a step grows with its documents and
+not with their square (products.py). The gradient of a node's row is a sum over its pairs. It is never held as a whole:
+the optimiser makes it block by block and takes it in at once. Moments exist for rows that were ever a candidate.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,47 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...arrays.sparse import Csr, pointers
 from ...recipes.network_settings import LOSSES
+from .candidates import Candidates
 from .optim import Moments
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Candidates:
-    """What the documents of a batch choose from: nodes (U,), and which of them each document may (n, U)."""
-
-    nodes: NDArray[np.int64]
-    mask: NDArray[np.bool_]
-
-    @staticmethod
-    def below(m: Csr, child_ptr: NDArray[np.int64], also: Csr | None = None) -> Candidates:
-        """All children of the parents in each row of M (n, parents), and the nodes of `also` (n, K) themselves."""
-        used = m.indices
-        if also is not None:
-            used = np.concatenate([used, np.searchsorted(child_ptr, also.indices, "right") - 1])
-        parents, inverse = np.unique(used, return_inverse=True)
-        begin, end = child_ptr[parents], child_ptr[parents + 1]
-        nodes = _ranges(begin, end)
-        chosen = np.zeros((m.rows, len(parents)), np.bool_)
-        chosen[m.row_of(), inverse[: m.nnz]] = True
-        mask = np.repeat(chosen, end - begin, axis=1)
-        if also is not None:
-            mask[also.row_of(), np.searchsorted(nodes, also.indices)] = True
-        return Candidates(nodes, mask)
-
-    def part(self, rows: slice) -> Candidates:
-        """Of some documents."""
-        return Candidates(self.nodes, self.mask[rows])
-
-    def targets(self, y: Csr) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-        """(n, U) which candidates are true by Y (n, K), and the value that Y gives them."""
-        at = np.searchsorted(self.nodes, y.indices)
-        at[at == len(self.nodes)] = 0
-        known = self.nodes[at] == y.indices
-        rows, at = y.row_of()[known], at[known]
-        true, value = np.zeros(self.mask.shape, np.bool_), np.zeros(self.mask.shape, np.float32)
-        true[rows, at], value[rows, at] = True, y.data[known]
-        return true & self.mask, value
+from .products import RowGradients, products
 
 
 class Head:
@@ -96,26 +59,44 @@ class Head:
         table = self.table.cpu().numpy()
         return table[:, :-1], table[:, -1]
 
-    def gather(self, nodes: NDArray[np.int64]) -> Rows:
-        """The rows of some nodes, ready for gradients."""
-        at = torch.from_numpy(nodes).to(self.table.device)
-        return Rows(at, self.table[at].requires_grad_())
+    def scores(self, vectors: Tensor, candidates: Candidates) -> HeadScores:
+        """Logits of all pairs by vectors (n, d) of the documents."""
+        wide = torch.cat([vectors, vectors.new_ones(len(vectors), 1)], 1)
+        logits = products(wide, self.table, candidates)
+        if not logits.requires_grad:  # an encoder that is frozen as a whole: the head learns all the same
+            logits.requires_grad_()
+        return HeadScores(candidates, logits, wide.detach(), None)
 
-    def update(self, rows: Rows, lr: float, clip: float | None, decay: float = 0.0, shrink: float = 0.0) -> None:
-        """One Adam step on those rows, each with the bias correction of its own steps.
+    def rows(self, candidates: Candidates) -> Tensor:
+        """Rows (U, d + 1) of the union of all candidates, ready for gradients."""
+        at = torch.from_numpy(candidates.union).to(self.table.device)
+        return self.table[at].requires_grad_()
+
+    def update(
+        self, gradients: RowGradients, lr: float, clip: float | None, decay: float = 0.0, shrink: float = 0.0
+    ) -> None:
+        """One Adam step on the rows that have a gradient, each with the bias correction of its own steps.
 
         `decay` is the weight of |W|² in the loss; `shrink` is AdamW's decay, which goes past the moments.
         """
-        table = rows.table.detach()
-        grad = torch.zeros_like(table) if rows.table.grad is None else rows.table.grad
-        if decay:
-            grad = grad + 2 * decay * torch.cat([table[:, :-1], torch.zeros_like(table[:, -1:])], 1)
+        factor = None
         if clip is not None:
-            grad = grad * torch.clamp(clip / (grad.norm() + 1e-6), max=1.0)
-        step = self.moments.direction(rows.at, grad)
-        if shrink:
-            step[:, :-1] += shrink * table[:, :-1]
-        self.table[rows.at] = table.sub_(step, alpha=lr)
+            norms = [grad.norm() for *_, grad in self._blocks(gradients, decay)]
+            norm = torch.stack(norms).norm() if norms else torch.zeros(())
+            factor = torch.clamp(clip / (norm + 1e-6), max=1.0)
+        for at, table, grad in self._blocks(gradients, decay):
+            step = self.moments.direction(at, grad if factor is None else grad.mul_(factor))
+            if shrink:
+                step[:, :-1] += shrink * table[:, :-1]
+            self.table[at] = table.sub_(step, alpha=lr)
+
+    def _blocks(self, gradients: RowGradients, decay: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, their weights and the gradients of the loss with its regulariser, a block of rows at a time."""
+        for at, grad in gradients.blocks():
+            table = self.table[at]
+            if decay:
+                grad[:, :-1] += 2 * decay * table[:, :-1]
+            yield at, table, grad
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """Everything, for a checkpoint."""
@@ -135,37 +116,27 @@ class Head:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a head on the tape."""
+class HeadScores:
+    """Logits (P,) of a shard's pairs, and what the gradients of the head's rows are made of after a backward pass."""
 
-    at: Tensor  # (U,)
-    table: Tensor  # (U, d + 1)
+    candidates: Candidates
+    logits: Tensor
+    vectors: Tensor | None  # (n, d + 1) what was multiplied with the rows
+    rows: Tensor | None  # (U, d + 1) rows of the union, where labels attend and autograd itself has their gradients
 
-    def __call__(self, embedding: Tensor) -> Tensor:
-        """(n, U) logits."""
-        return F.linear(embedding, self.table[:, :-1], self.table[:, -1])
+    def __post_init__(self) -> None:
+        self.logits.retain_grad()
 
-    @staticmethod
-    def merged(parts: list[Rows]) -> Rows:
-        """Rows that several shards gathered, with the sum of their gradients."""
-        if len(parts) == 1:
-            return parts[0]
-        at, inverse = torch.unique(torch.cat([rows.at for rows in parts]), return_inverse=True)
-        table = parts[0].table.new_zeros(len(at), parts[0].table.shape[1])
-        grad, done = torch.zeros_like(table), 0
-        for rows in parts:
-            here = inverse[done : done + len(rows.at)]
-            table[here] = rows.table.detach()
-            if rows.table.grad is not None:
-                grad.index_add_(0, here, rows.table.grad)
-            done += len(rows.at)
-        found = Rows(at, table.requires_grad_())
-        found.table.grad = grad
-        return found
+    def gradients(self) -> RowGradients:
+        """Gradients of the head's rows."""
+        if self.rows is None:
+            assert self.vectors is not None
+            return RowGradients.of_pairs(self.candidates, self.vectors, self.logits.grad)
+        return RowGradients.of_rows(self.candidates.union, self.rows)
 
 
 def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:
-    """(n, U) losses of single candidates."""
+    """Losses of single candidates."""
     if kind == "logistic":
         return F.binary_cross_entropy_with_logits(logits, true.to(logits.dtype), reduction="none")
     assert kind in LOSSES
@@ -173,15 +144,8 @@ def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:
     return short.square() if kind == "squared-hinge" else short
 
 
-def batch_loss(kind: str, logits: Tensor, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """Sum over documents of their mean weighted loss; batch = (mask, true, weight), each (n, U)."""
-    mask, true, weight = batch
-    each = loss_of(kind, logits, true) * weight * mask
-    return (each.sum(1) / mask.sum(1).clamp(min=1)).sum()
-
-
-def _ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """begin[0] … end[0]-1, begin[1] … end[1]-1, …"""
-    widths = end - begin
-    ptr = pointers(widths)
-    return np.repeat(begin - ptr[:-1], widths) + np.arange(ptr[-1])
+def batch_loss(kind: str, logits: Tensor, candidates: Candidates, true: Tensor, weight: Tensor) -> Tensor:
+    """Sum over documents of the mean weighted loss of their pairs; logits, truth and weights are (P,)."""
+    share = 1 / np.repeat(candidates.counts, candidates.counts).astype(np.float32)
+    each = loss_of(kind, logits, true)
+    return (each * (weight * torch.from_numpy(share).to(logits.device))).sum()

@@ -26,8 +26,10 @@ from ...base.progress import Event, Tick
 from ...errors import TrainingError
 from ...parts.shortlist import from_ids
 from ..encoders.encoder import Encoder, packed
-from .head import Candidates, Head, Rows, batch_loss
+from .candidates import Candidates
+from .head import Head, HeadScores, batch_loss
 from .optim import Optimiser, part
+from .products import RowGradients
 
 State = dict[str, NDArray[Any]]
 
@@ -39,27 +41,27 @@ class Task:
     head: Head
     reading: int  # which of the encoder's
     y: Csr  # (n, K) true nodes, with the weights of positives
-    m: Csr | None  # (n, parents) whose children are the candidates; None: all nodes, or what `opens` says
+    m: Csr | None  # (n, parents) whose children are the candidates; None: all nodes, or what `shortlist` says
     child_ptr: NDArray[np.int64]  # (parents + 1,)
     loss: str
     alpha: float  # weight of negatives
     head_lr: float
     dropout: float = 0.0  # share of the values that it reads dropped before the head
     weight: float = 1.0  # of its loss among those of all tasks
-    opens: Opens | None = None  # below what the task before finds best, as it scores now
+    shortlist: DynamicShortlist | None = None  # below what the task before finds best, as it scores now
 
-    def candidates(self, rows: NDArray[np.integer[Any]]) -> Candidates | None:
-        """Of some documents; None: they depend on the task before."""
-        if self.opens is not None:
-            return None
+    def candidates(self, rows: NDArray[np.integer[Any]], y: Csr, above: ScoredTask | None) -> Candidates:
+        """Candidates of some documents, whose true nodes are Y; `above` are the scores of the task before."""
+        if self.shortlist is not None:
+            assert above is not None
+            return self.shortlist.below(above, self.child_ptr, y)
         if self.m is None:
-            nodes = np.arange(self.head.nodes)
-            return Candidates(nodes, np.ones((len(rows), len(nodes)), np.bool_))
+            return Candidates.every(len(rows), self.head.nodes)
         return Candidates.below(self.m.take(rows), self.child_ptr)
 
 
 @dataclasses.dataclass(frozen=True)
-class Opens:
+class DynamicShortlist:
     """Dynamic shortlists (CascadeXML's eq. 2-3): the children of the best clusters, and the truth.
 
     union: the true nodes come in addition; replace: true clusters push the worst of the best out.
@@ -68,24 +70,25 @@ class Opens:
     keep: int
     truth: str = "union"
 
-    def below(self, scored: Scored, child_ptr: NDArray[np.int64], y: Csr) -> Candidates:
+    def below(self, above: ScoredTask, child_ptr: NDArray[np.int64], y: Csr) -> Candidates:
         """Candidates of documents whose clusters were just scored; Y (n, K) are their true nodes."""
-        above, logits = scored.found, scored.logits.detach()
-        mask, true = (torch.from_numpy(a).to(logits.device) for a in (above.mask, scored.true))
-        logits = torch.where(mask, logits, -torch.inf)
+        pairs, real = above.candidates.padded()  # (n, C)
+        logits = above.logits.detach()
         if self.truth == "replace":
-            logits = torch.where(true, torch.inf, logits)
-        value, at = torch.topk(logits, min(self.keep, logits.shape[1]), dim=1)
-        ids = np.where(value.cpu().numpy() > -np.inf, above.nodes[at.cpu().numpy()], -1).astype(np.int32)
-        m = from_ids(ids, len(child_ptr) - 1)
+            logits = torch.where(torch.from_numpy(above.true).to(logits.device), torch.inf, logits)
+        padded = logits[torch.from_numpy(pairs).to(logits.device)]
+        padded = torch.where(torch.from_numpy(real).to(logits.device), padded, -torch.inf)
+        value, places = torch.topk(padded, min(self.keep, padded.shape[1]), dim=1)
+        best = above.candidates.nodes[np.take_along_axis(pairs, places.cpu().numpy(), 1)]
+        m = from_ids(np.where(value.cpu().numpy() > -np.inf, best, -1).astype(np.int32), len(child_ptr) - 1)
         return Candidates.below(m, child_ptr, y if self.truth == "union" else None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scored:
-    """A task at one shard: its candidates, which are true, and the logits (n, U)."""
+class ScoredTask:
+    """The candidates of a shard's documents at one task, which are true, and their logits; arrays are (P,)."""
 
-    found: Candidates
+    candidates: Candidates
     true: NDArray[np.bool_]
     logits: torch.Tensor
 
@@ -226,46 +229,38 @@ class Trainer:
         self.encoder.train()
         torch.manual_seed(mixed(*self.key, self.step, 1) % 2**63)
         rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
-        lists = [task.candidates(rows) for task in self.tasks]
-        fixed = [None if c is None else task.head.gather(c.nodes) for task, c in zip(self.tasks, lists, strict=True)]
-        used: list[list[Rows]] = [[] if rows is None else [rows] for rows in fixed]
-        total, seen = 0.0, 0.0
+        gradients: list[list[RowGradients]] = [[] for _ in self.tasks]
+        total, pairs = 0.0, 0
         for begin, end in self._shards(rows):
-            part = slice(begin, end)
-            given = [None if c is None else c.part(part) for c in lists]
-            loss, width = self._shard(rows[part], given, fixed, used, len(rows))
-            total, seen = total + loss, seen + width
-        self._update([Rows.merged(parts) for parts in used])
-        return total, seen / len(rows)
+            loss, scores = self._shard(rows[begin:end], len(rows))
+            total += loss
+            for parts, found in zip(gradients, scores, strict=True):
+                parts.append(found.gradients())
+                pairs += found.candidates.pairs
+        self._update([RowGradients.joined(parts) for parts in gradients])
+        return total, pairs / len(rows)
 
-    def _shard(
-        self, rows: NDArray[np.int64], given: list[Candidates | None], fixed: list[Rows | None],
-        used: list[list[Rows]], of: int,
-    ) -> tuple[float, float]:  # fmt: skip
-        """Gradients of some documents. Returns their share of the mean loss, and how many candidates they had."""
+    def _shard(self, rows: NDArray[np.int64], of: int) -> tuple[float, list[HeadScores]]:
+        """Gradients of some documents of a step of so many. Returns their share of the mean loss, and all scores."""
         mixed = self.schedule.mixed and self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
             batch = packed(self.tokens, rows, self.device)
             vectors = self.encoder(batch)
-        loss, width = torch.zeros((), device=self.device), 0.0
-        scored: Scored | None = None
-        for t, task in enumerate(self.tasks):
-            y, found, head = task.y.take(rows), given[t], fixed[t]
-            if found is None:
-                assert task.opens is not None and scored is not None  # noqa: PT018
-                found = task.opens.below(scored, task.child_ptr, y)
-                head = task.head.gather(found.nodes)
-                used[t].append(head)
-            assert head is not None
-            true, value = found.targets(y)
+        loss, scores = torch.zeros((), device=self.device), []
+        above: ScoredTask | None = None
+        for task in self.tasks:
+            y = task.y.take(rows)
+            candidates = task.candidates(rows, y, above)
+            true, value = candidates.targets(y)
             weight = np.where(true, value, np.float32(task.alpha))
             dropped = torch.nn.functional.dropout(vectors[task.reading].float(), task.dropout, training=True)
-            arrays = tuple(torch.from_numpy(a).to(self.device) for a in (found.mask, true, weight))
-            scored = Scored(found, true, self.encoder.logits(task.reading, dropped, batch, head, arrays[0]))
-            loss = loss + task.weight * batch_loss(task.loss, scored.logits, arrays) / of  # type: ignore[arg-type]
-            width += float(found.mask.sum())
+            found = self.encoder.scores(task.reading, dropped, batch, task.head, candidates)
+            truth = torch.from_numpy(true).to(self.device), torch.from_numpy(weight).to(self.device)
+            loss = loss + task.weight * batch_loss(task.loss, found.logits, candidates, *truth) / of
+            above = ScoredTask(candidates, true, found.logits)
+            scores.append(found)
         loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach()), width
+        return float(loss.detach()), scores
 
     def _shards(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """Ranges of the batch that go through at once."""
@@ -277,12 +272,12 @@ class Trainer:
             total += length
         yield start, len(rows)
 
-    def _update(self, gathered: list[Rows]) -> None:
+    def _update(self, gradients: list[RowGradients]) -> None:
         schedule, factor = self.schedule, self.schedule.rate(self.step)
         self.optimiser.step(factor)
-        for task, rows in zip(self.tasks, gathered, strict=True):
+        for task, found in zip(self.tasks, gradients, strict=True):
             rate = task.head_lr * factor
-            task.head.update(rows, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
+            task.head.update(found, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
 
     def _check(self) -> float | None:
         """Measure, and keep a copy if nothing was better; of equal ones the one that has learned longer."""
