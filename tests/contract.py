@@ -18,6 +18,7 @@ import pytest
 from scipy import sparse
 
 import labelwood as lw
+from cases import acting
 from labelwood.arrays.sparse import as_csr
 from labelwood.recipes import methods
 from toy import contract_set, noisy_set
@@ -55,7 +56,7 @@ class Case:
         return self.encodes
 
     def train(self, *data: Any, settings: dict[str, object] | None = None, **options: Any) -> lw.Predictor:
-        changes = {**SHAPES[self.shape], **(settings or {})}
+        changes = acting({**SHAPES[self.shape], **(settings or {})}, self.method)
         return lw.train(*data, method=self.method, settings=changes, **{"threads": 1, **options})
 
     def saved(self, model: lw.Predictor, name: str = "model") -> Path:
@@ -65,7 +66,7 @@ class Case:
 
 @cache
 def toy_model(method: str, shape: str) -> lw.Predictor:
-    return lw.train(TEXTS, LISTS, method=method, settings=SHAPES[shape], threads=1)
+    return lw.train(TEXTS, LISTS, method=method, settings=acting(SHAPES[shape], method), threads=1)
 
 
 def digest(folder: Path) -> str:
@@ -368,8 +369,10 @@ def check_a_value_for_each_level(case: Case) -> None:
 def check_a_wrong_number_of_beams_is_refused_before_training(case: Case) -> None:
     depth = case.model.members[0].tree.depth
     for name, value in (("search.beam", 5), ("search.combiner", "sigmoid"), ("shortlist.source", "union")):
-        with pytest.raises(lw.ConfigError, match=f"{name} gives {depth + 1} values"):
-            case.train(TEXTS, LISTS, settings={name: (value,) * (depth + 1)})
+        settings: dict[str, object] = {name: (value,) * (depth + 1)}
+        if acting(settings, case.method):
+            with pytest.raises(lw.ConfigError, match=f"{name} gives {depth + 1} values"):
+                case.train(TEXTS, LISTS, settings=settings)
 
 
 def check_relevance_of_the_user(case: Case) -> None:

@@ -167,7 +167,7 @@ def test_dropouts_of_transformers_are_told_apart(kind, attention, hidden, tmp_pa
 def test_a_graph_that_cannot_be_made_is_told_before_training(tmp_path):
     told = []
     settings = {"encoder.model": str(written(tmp_path / "e", "mpnet", **BERT_LIKE)), "encoder.runtime": "onnx"}
-    with pytest.raises(lw.ConfigError, match="onnx is for BERT and its like"):
+    with pytest.raises(lw.ConfigError, match="onnx' is for BERT and its like"):
         lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, tell=told.append)
     assert not told
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,11 @@ from ..models.predictor import Predictor
 from ..parts.label_features import MOST_ENTRIES, NEURAL_KINDS, pifa
 from ..parts.tfidf import Tfidf
 from ..parts.tree import level_sizes
+from ..pipeline.facts import facts_of
 from ..pipeline.run_options import Run
 from ..pipeline.train import train
 from ..pipeline.training_set import Problem, prepare
+from ..recipes.checks import check
 from ..recipes.network_settings import EncoderConfig, FinetuneConfig
 from ..recipes.recipe import Recipe, check_depth
 
@@ -121,6 +124,7 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> tuple[Sizes, dict[str,
     """The sizes of the problem, and seconds by group of stages, from two trials."""
     held, few, many = memory_budget.held(), *_counts(len(data))
     problem = prepare(data)
+    check(recipe, facts_of(data, recipe))
     labels = len(problem.seen)
     bare = _bare(recipe)
     trials = _Trial(data, bare, run, few, labels), _Trial(data, bare, run, many, labels)
@@ -182,7 +186,9 @@ class _Trial:
         self.words = time.process_time() - start
         self.x = part.features
         recipe = _for_sample(recipe, len(prepare(part).seen), labels)
-        self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
+        with warnings.catch_warnings():  # what holds for a sample need not hold for the data
+            warnings.simplefilter("ignore")
+            self.model: Predictor = train(part, recipe, Run(run.threads, self.progress))
         self.bytes = sum(a.nbytes for member in self.model.members for p in member.parts().values() for a in p.values())
         self.records = [sum(a.nbytes for a in level.tensors().values()) for level in self.model.members[0].levels]
         self.sizes = self.model.members[0].tree.sizes

@@ -28,8 +28,8 @@ from ..models.ensemble import load
 from ..pipeline.run_options import Run
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
-from ..recipes.methods import resolve
-from ..recipes.recipe import Recipe, from_plain
+from ..recipes.methods import acting, from_plain, resolve
+from ..recipes.recipe import Recipe
 from ..storage import atomic_files
 
 if TYPE_CHECKING:
@@ -84,14 +84,17 @@ class Row:
 def recipes(
     methods: Sequence[str], settings: dict[str, object], seed: int | None, *, taxonomy: bool = False
 ) -> dict[str, Recipe]:
-    """Recipes by name; a name is a method, or method:preset. Settings go to the recipes that have such a part."""
-    found = {}
+    """Recipes by name; a name is a method, or method:preset+preset. Settings go to the recipes in which they act."""
+    found: dict[str, Recipe] = {}
+    used: set[str] = set()
     for name in methods:
         method, _, preset = name.partition(":")
-        recipe = resolve(method, preset=preset or None, seed=seed, taxonomy=taxonomy)
-        neural = ("encoder.", "finetune.", "coarse.", "ranker")
-        own = {key: value for key, value in settings.items() if recipe.encoder.on or not key.startswith(neural)}
-        found[name] = resolve(method, preset=preset or None, settings=own, seed=seed, taxonomy=taxonomy)
+        presets = preset.replace("+", ",") or None
+        own = acting(method, settings, preset=presets, taxonomy=taxonomy)
+        used |= own.keys()
+        found[name] = resolve(method, preset=presets, settings=own, seed=seed, taxonomy=taxonomy)
+    if left := [key for key in settings if key not in used]:
+        raise ConfigError(f"{', '.join(left)} cannot act in any of {', '.join(methods)}; leave it out.")
     if len(found) < len(methods):
         raise ConfigError("a method is named twice; give each once, or with different presets (method:preset).")
     return found
