@@ -109,6 +109,20 @@ def test_what_is_dropped_leaves_the_rest_as_it_is(method):
             assert tidy(tidy(recipe)) == tidy(recipe)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_setting_that_acts_can_be_set_to_anything_it_allows(method):
+    """It does not put itself out of action: what switches a part off acts. Only another engine may be none at all."""
+    recipe = METHODS[method].recipe
+    for row in describe(recipe):
+        words = [word for word in row.allowed.replace(",", "").split() if word not in {"or", "a", "text"}]
+        for value in words if row.path not in idle(recipe) else ():
+            try:
+                changed = with_settings(recipe, {row.path: value})
+            except lw.ConfigError:
+                continue
+            assert row.path not in idle(changed) or row.path == "encoder.engine", (row.path, value)
+
+
 def test_a_rule_is_given_for_every_setting_that_can_be_idle():
     """Words that complete "it acts …", without a full stop."""
     for name in METHODS:

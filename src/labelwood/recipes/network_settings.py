@@ -55,6 +55,7 @@ class EncoderConfig:
         "none",
         "the pretrained encoder: a folder, a hub id, `minilm` (LABELWOOD_ENCODER, else the installed package, else the "
         "hub), or none; larger encoders are more accurate and slower",
+        acts=Acts(lambda *_: True, "always", alone=True),
         rank=1,
     )
     max_tokens: int = setting(
