@@ -143,8 +143,8 @@ class LinearConfig:
             raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
         if start == "network" and solver != "newton":
             raise ConfigError(
-                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}: weights of "
-                "its own are no start for the dual problem."
+                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}, for which "
+                "weights are no start; set linear.solver = 'newton', or leave linear.start = 'zero'."
             )
 
 

@@ -61,9 +61,9 @@ def what_starts_from_nothing_is_trained(case: Case) -> Iterator[str]:
     if not finetune.on:
         yield f"{what} starts from nothing, but finetune.on is false; set it to true."
     if encoder.runtime != "torch":
-        yield f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}."
+        yield f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}; leave it at 'torch'."
     if encoder.attends and finetune.order == "joint":
-        yield f"{what} needs finetune.order = 'levelwise', but it is 'joint'."
+        yield f"{what} needs finetune.order = 'levelwise', but it is 'joint'; set it, or choose another pooling."
     if encoder.engine == "bilstm" and encoder.layer == 0:
         yield "encoder.layer is 0, but of a BiLSTM only its states are read; leave it at -1."
 
@@ -78,11 +78,13 @@ def a_network_above_the_labels_needs_classifiers(case: Case) -> Iterator[str]:
             f"finetune.levels = {levels} ends the network above the labels; ranker must be 'network' then, but is "
             f"{recipe.ranker!r}."
         )
-    sizes = case.sizes("coarse")
-    if sizes is not None and levels < len(sizes) - 1:
+    sizes, coarse = case.sizes("coarse"), recipe.coarse
+    depth = coarse.depth if coarse.kind == "unbalanced" else 0 if sizes is None else len(sizes)
+    if levels < depth - 1:
+        fewer = "coarse.depth" if coarse.kind == "unbalanced" else "coarse.levels"
         yield (
-            f"the network is trained on {levels} of {len(sizes)} levels, but classifiers can stand only one level "
-            "below it; set finetune.levels higher, or coarse.levels to fewer."
+            f"the network is trained on {levels} of {depth} levels, but classifiers can stand only one level below it; "
+            f"set finetune.levels higher, or {fewer} to fewer."
         )
 
 
@@ -149,6 +151,8 @@ def layers_by_level(case: Case) -> Iterator[str]:
     for text in given or ():
         if not LAYERS.fullmatch(text):
             yield f'joint.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
+        elif text.startswith("last") and recipe.encoder.layer == 0:
+            yield f"joint.layers = {text!r} ends at encoder.layer, which is 0, below all layers; set it to -1."
     for name, values in (("joint.layers", given), ("joint.level_weights", recipe.joint.level_weights)):
         if values is not None and case.tuned is not None and len(values) not in {1, case.tuned}:
             what = "weights" if name.endswith("weights") else "values"

@@ -47,50 +47,53 @@ class Recipe:
         low=0, high=limits.MAX_SEED,
     )  # fmt: skip
     tfidf: TfidfConfig = section(
-        TfidfConfig, "text to sparse features", rank=5,
+        TfidfConfig, "tfidf: from text to sparse features", rank=5,
         acts=_on(lambda r: r.reads_words, "where words are read: by classifiers, for a label tree or in matching"),
     )  # fmt: skip
     features: FeaturesConfig = section(
-        FeaturesConfig, "the user's own features", rank=9,
+        FeaturesConfig, "features: those of your own, in place of text", rank=9,
         acts=_on(lambda r: not r.encoder.on, "with features of your own, which a method with an encoder cannot read"),
     )  # fmt: skip
     encoder: EncoderConfig = section(
-        EncoderConfig, "a pretrained network that reads the text too", rank=3,
+        EncoderConfig, "encoder: a network that reads the text", rank=3,
         acts=_on(lambda r: r.encoder.on, "where texts are read by an encoder too (encoder.model)"),
     )  # fmt: skip
     finetune: FinetuneConfig = section(
-        FinetuneConfig, "training that network, level by level", rank=1, acts=_on(lambda r: r.tunes, _TUNED)
+        FinetuneConfig,
+        "finetune: training the encoder on the levels of a label tree",
+        rank=1,
+        acts=_on(lambda r: r.tunes, _TUNED),
     )
     optimiser: OptimiserConfig = section(
-        OptimiserConfig, "how fast it learns", rank=2, acts=_on(lambda r: r.tunes, _TUNED)
+        OptimiserConfig, "optimiser: how fast the encoder learns", rank=2, acts=_on(lambda r: r.tunes, _TUNED)
     )
     levelwise: LevelwiseConfig = section(
-        LevelwiseConfig, "what only training level by level has", rank=4,
+        LevelwiseConfig, "levelwise: training one level after the other", rank=4,
         acts=_on(
             lambda r: r.tunes and r.finetune.order == "levelwise",
             "where an encoder is fine-tuned level by level (encoder.model, finetune.order = levelwise)",
         ),
     )  # fmt: skip
     joint: JointConfig = section(
-        JointConfig, "what only training all levels at once has", rank=4,
+        JointConfig, "joint: training all levels at once", rank=4,
         acts=_on(
             lambda r: r.tunes and r.finetune.order == "joint",
             "where all levels are fine-tuned at once (encoder.model, finetune.order = joint)",
         ),
     )  # fmt: skip
     coarse: TreeConfig = section(
-        TreeConfig, "the label tree it is fine-tuned on, from tf-idf alone", rank=4,
+        TreeConfig, "coarse: the label tree that the encoder is trained on", rank=4,
         acts=_on(
             lambda r: r.grows_coarse,
             "where an encoder is fine-tuned (encoder.model, finetune.on = true), or with levelwise.refine = false",
         ),
     )  # fmt: skip
     labels: LabelFeatureConfig = section(
-        LabelFeatureConfig, "label features for clustering", rank=8,
+        LabelFeatureConfig, "labels: what stands for a label when labels are clustered", rank=8,
         acts=_on(lambda r: r.clusters_labels, "where labels are clustered (tree.kind or coarse.kind other than flat)"),
     )  # fmt: skip
     tree: TreeConfig = section(
-        TreeConfig, "the label tree", rank=6,
+        TreeConfig, "tree: the label tree of the classifiers", rank=6,
         acts=_on(
             lambda r: r.own_tree,
             "where classifiers have a label tree of their own (ranker = tree, levelwise.refine = true); here they "
@@ -98,14 +101,14 @@ class Recipe:
         ),
     )  # fmt: skip
     shortlist: ShortlistConfig = section(
-        ShortlistConfig, "negatives of each level", rank=7,
+        ShortlistConfig, "shortlist: negatives of each level", rank=7,
         acts=_on(lambda r: r.classifies and r.clusters, "for classifiers on a tree of clusters, not a flat one"),
     )  # fmt: skip
     linear: LinearConfig = section(
-        LinearConfig, "the linear classifiers", rank=5, acts=_on(lambda r: r.classifies, _CLASSIFIES)
+        LinearConfig, "linear: the classifiers", rank=5, acts=_on(lambda r: r.classifies, _CLASSIFIES)
     )
     search: SearchConfig = section(
-        SearchConfig, "beam search at prediction", rank=6,
+        SearchConfig, "search: how labels are found at prediction", rank=6,
         acts=_on(
             lambda r: r.searches,
             "where classifiers have a label tree of their own (ranker = tree), or stand below a network that ends "
@@ -116,7 +119,7 @@ class Recipe:
         "tree",
         "the classifiers: on a label tree of their own (tree); beside a network that is trained with all its levels, "
         "below its clusters (network); or that network alone (none: smaller, less accurate)",
-        choices=("tree", "network", "none"), acts=_on(lambda r: r.has_network, _NETWORK), rank=2,
+        choices=("tree", "network", "none"), acts=_on(lambda r: r.has_network, _NETWORK), rank=1,
     )  # fmt: skip
     network_share: float | None = setting(
         None,
@@ -128,8 +131,8 @@ class Recipe:
             "where a network and classifiers both rank labels (ranker = tree or network, finetune.levels = none)",
         ),
     )  # fmt: skip
-    tail: TailConfig = section(TailConfig, "propensities, and ranking candidates again by them", rank=7)
-    ensemble: EnsembleConfig = section(EnsembleConfig, "several trees that predict together", rank=7)
+    tail: TailConfig = section(TailConfig, "tail: rare labels, and a second ranking", rank=7)
+    ensemble: EnsembleConfig = section(EnsembleConfig, "ensemble: several models that predict together", rank=7)
 
     @property
     def tunes(self) -> bool:
