@@ -5,7 +5,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
-.PHONY: all quickstart test lint format sanitize bench bench-tfidf bench-scaling bench-transformer bench-ablations \
+.PHONY: all quickstart test matrix lint format sanitize bench bench-tfidf bench-scaling bench-transformer bench-ablations \
   bench-kill clean
 
 all: $(VENV)/.ready
@@ -42,6 +42,10 @@ quickstart: $(VENV)/.neural
 
 test: $(VENV)/.test lint
 	$(VENV)/bin/python -m pytest -n 2
+
+# Every method with every value of every setting, and pairs of settings across parts; it takes half an hour.
+matrix: $(VENV)/.test
+	MATRIX=1 $(VENV)/bin/python -m pytest -n 2 -rP tests/test_matrix.py
 
 lint: $(VENV)/.lint $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -7,7 +7,7 @@ before any work. Nothing else may happen.
 from __future__ import annotations
 
 import dataclasses
-import os
+import importlib.util
 import re
 import tempfile
 import warnings
@@ -30,9 +30,10 @@ from labelwood.pipeline.train import train
 from labelwood.recipes.checks import check
 from labelwood.recipes.facts import Case
 from labelwood.recipes.methods import METHODS, resolve
-from labelwood.recipes.recipe import Recipe
+from labelwood.recipes.recipe import NETWORK, Recipe
 from toy import contract_set
 
+HAS_TORCH = importlib.util.find_spec("torch") is not None
 Settings = dict[str, Any]
 TEXTS, LISTS = contract_set()
 # What keeps a trial small: deep trees of few labels, two steps of training.
@@ -92,9 +93,26 @@ def values(method: str, path: str) -> list[Any]:
     """Values of a setting that are not its default: choices, bounds, and what lies between."""
     if path == "encoder.vectors":
         return [vectors()]
+    if not HAS_TORCH and path.startswith(("encoder.", "ensemble.encoders")):
+        return []
     now = value_at(base(method, {}), path)
     found = OWN.get(path) or [*_drawn(type(owner(method, path)), path.rpartition(".")[2], now)]
     return [value for value in found if value != now]
+
+
+def by_level(method: str, path: str) -> list[Any]:
+    """A list of one value for each level, where a setting takes such lists."""
+    recipe = base(method, {})
+    kinds = {field.name: str(field.type) for field in dataclasses.fields(type(owner(method, path)))}
+    if "PerLevel" not in kinds[path.rpartition(".")[2]] or path in idle(recipe):
+        return []
+    case = Case(recipe, facts_of(data(), recipe))
+    sizes = case.sizes("tree" if recipe.own_tree else "coarse")
+    levels = len(sizes or ())
+    if path.partition(".")[0] in NETWORK:
+        once = recipe.finetune.order == "joint" and path in {"finetune.epochs", "finetune.steps"}
+        levels = 1 if once else case.tuned or 0
+    return [(value,) * levels for value in values(method, path)[:1] if levels and value is not None]
 
 
 def owner(method: str, path: str) -> object:
@@ -230,11 +248,3 @@ def smallest(method: str, own: Settings) -> Settings:
         except Exception:  # whatever it is, these still fail
             own = less
     return own
-
-
-def depth(recipe: Recipe, name: str) -> int:
-    """Levels of one of the trees on the toy set."""
-    return len(Case(recipe, facts_of(data(), recipe)).sizes(name) or (0,))
-
-
-FULL = bool(os.environ.get("MATRIX"))  # make matrix
