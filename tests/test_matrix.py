@@ -64,6 +64,8 @@ FOUND = [
     ("lightxml", {"encoder.layer": 0}),
     ("x-transformer", {"coarse.kind": "unbalanced"}),
     ("x-transformer", {"coarse.kind": "unbalanced", "coarse.depth": 2}),
+    ("cascadexml", {"encoder.engine": "bilstm", "joint.layers": ("1+2",)}),
+    ("cascadexml", {"coarse.kind": "unbalanced", "joint.layers": ("1", "2")}),
     ("cascadexml", {"ranker": "tree", "linear.cp": (1.0, 2.0, 3.0, 4.0), "tree.levels": (2, 4, 6)}),
 ]
 

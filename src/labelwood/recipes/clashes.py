@@ -78,10 +78,9 @@ def a_network_above_the_labels_needs_classifiers(case: Case) -> Iterator[str]:
             f"finetune.levels = {levels} ends the network above the labels; ranker must be 'network' then, but is "
             f"{recipe.ranker!r}."
         )
-    sizes, coarse = case.sizes("coarse"), recipe.coarse
-    depth = coarse.depth if coarse.kind == "unbalanced" else 0 if sizes is None else len(sizes)
-    if levels < depth - 1:
-        fewer = "coarse.depth" if coarse.kind == "unbalanced" else "coarse.levels"
+    depth = case.depth("coarse")
+    if depth is not None and levels < depth - 1:
+        fewer = "coarse.depth" if recipe.coarse.kind == "unbalanced" else "coarse.levels"
         yield (
             f"the network is trained on {levels} of {depth} levels, but classifiers can stand only one level below it; "
             f"set finetune.levels higher, or {fewer} to fewer."
@@ -158,15 +157,15 @@ def layers_by_level(case: Case) -> Iterator[str]:
             what = "weights" if name.endswith("weights") else "values"
             levels = counted(case.tuned, "level")
             yield f"{name} gives {len(values)} {what} for {levels}; give one for all, or one for each."
-    for name, config in case.encoders.items():
-        depth = _layers(config)
-        found = [int(part) for text in given or () if LAYERS.fullmatch(text) for part in _numbers(text)]
-        if depth is not None and max(found, default=0) > depth:
-            yield f"layer {max(found)} is to be read (joint.layers), but the encoder {name} has {depth} layers."
-
-
-def _numbers(text: str) -> list[str]:
-    return [] if text.startswith("last") else text.split("+")
+    named = [text for text in given or () if LAYERS.fullmatch(text) and not text.startswith("last")]
+    highest = max((int(part) for text in named for part in text.split("+")), default=0)
+    depths = {name: _layers(config) for name, config in case.encoders.items()}
+    if recipe.encoder.engine == "bilstm":
+        depths = {"(a BiLSTM)": 1}
+    for name, depth in depths.items():
+        if depth is not None and highest > depth:
+            has = f"the encoder {name} has {counted(depth, 'layer')}"
+            yield f"layer {highest} is to be read, but {has}; give joint.layers lower ones."
 
 
 # --- label trees ---------------------------------------------------------------------------------
@@ -231,15 +230,14 @@ def _label_texts(kind: str, recipe: Recipe, facts: Facts) -> Iterator[str]:
 def lists_have_a_value_for_each_level(case: Case) -> Iterator[str]:
     recipe = case.recipe
     skipped = idle(recipe).keys()
-    known = case.sizes("tree" if recipe.own_tree else "coarse")
+    depth = case.depth("tree" if recipe.own_tree else "coarse")
     for path, values in lists_by_level(recipe):
         if path in skipped:
             continue
         once = recipe.has_network and recipe.finetune.order == "joint" and path in {"finetune.epochs", "finetune.steps"}
+        levels = depth
         if path.partition(".")[0] in NETWORK:
             levels = 1 if once else case.tuned
-        else:
-            levels = None if known is None else len(known)
         if levels and len(values) != levels:  # no level at all: its settings are not looked at
             of = "all levels are trained at once" if once else f"the tree has {counted(levels, 'level')}"
             yield f"{path} gives {len(values)} values {values} but {of}; give one value, or exactly {levels}."
@@ -308,11 +306,12 @@ def encoders_can_do_what_is_asked(case: Case) -> Iterator[str]:
     for name, config in case.encoders.items():
         depth, longest, kind = _layers(config), config.get("max_position_embeddings"), config.get("model_type")
         if depth is not None and encoder.layer > depth:
-            yield f"encoder.layer is {encoder.layer}, but the encoder {name} has {depth} layers."
+            yield f"encoder.layer is {encoder.layer}, but the encoder {name} has {depth} layers; lower it."
         if depth is not None and case.recipe.tunes and finetune.frozen_layers > depth:
-            yield f"finetune.frozen_layers is {finetune.frozen_layers}, but the encoder {name} has {depth} layers."
+            frozen = finetune.frozen_layers
+            yield f"finetune.frozen_layers is {frozen}, but the encoder {name} has {depth} layers; lower it."
         if kind == "bert" and isinstance(longest, int) and longest < encoder.max_tokens:
-            yield f"encoder.max_tokens is {encoder.max_tokens}, but this encoder reads at most {longest}."
+            yield f"encoder.max_tokens is {encoder.max_tokens}, but this encoder reads at most {longest}; lower it."
         if kind not in LEAN and encoder.engine == "lean":
             yield f"encoder.engine = 'lean' is for BERT, but {name} is {kind!r}; use auto."
         if kind not in LEAN and encoder.runtime != "torch":
@@ -325,7 +324,7 @@ def encoders_can_do_what_is_asked(case: Case) -> Iterator[str]:
             "use encoder.engine = auto, or encoder.runtime = torch."
         )
     if encoder.engine == "bilstm" and case.recipe.tunes and finetune.frozen_layers > 1:
-        yield f"finetune.frozen_layers is {finetune.frozen_layers}, but a BiLSTM has 1 layer."
+        yield f"finetune.frozen_layers is {finetune.frozen_layers}, but a BiLSTM has 1 layer; lower it."
 
 
 def _layers(config: Mapping[str, Any]) -> int | None:

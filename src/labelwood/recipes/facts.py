@@ -64,10 +64,20 @@ class Case:
         except ConfigError:
             return None  # that is a clash of its own
 
+    def depth(self, name: str) -> int | None:
+        """Levels of a tree; of an unbalanced one as many as it may have; None: not known before it is grown."""
+        config: TreeConfig = getattr(self.recipe, name)
+        if config.kind == "unbalanced" and self.facts.labels is not None:
+            return config.depth if self.facts.labels > config.leaf else 1
+        sizes = self.sizes(name)
+        return None if sizes is None else len(sizes)
+
     @cached_property
     def tuned(self) -> int | None:
         """Levels that are fine-tuned; None: not known."""
-        recipe, sizes = self.recipe, self.sizes("coarse")
+        recipe, sizes, depth = self.recipe, self.sizes("coarse"), self.depth("coarse")
+        if recipe.has_network and depth is not None:
+            return min(depth, recipe.finetune.levels or depth)
         if sizes is None:
             return None
         if not recipe.has_network:
