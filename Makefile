@@ -6,7 +6,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
-.PHONY: help all quickstart test test-linear lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
+.PHONY: help all quickstart test test-linear matrix lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
   bench-ablations bench-kill clean
 
 all: $(VENV)/.ready  ## compile and install into .venv
@@ -46,6 +46,10 @@ quickstart: $(VENV)/.neural  ## train, measure and try two models on the data th
 
 test: $(VENV)/.test lint  ## lint and the whole test suite, on two cores
 	$(VENV)/bin/python -m pytest -n 2
+
+# Every method with every value of every setting, and pairs of settings across parts; it takes half an hour.
+matrix: $(VENV)/.test  ## every method with every setting, and pairs across parts
+	MATRIX=1 $(VENV)/bin/python -m pytest -n 2 -rP tests/test_matrix.py
 
 lint: $(VENV)/.lint $(VENV)/.test  ## ruff, mypy and clang-format
 	$(VENV)/bin/ruff check .

@@ -26,7 +26,7 @@ from labelwood.data import Dataset, align_labels, read, read_label_texts, with_l
 from labelwood.metrics.intervals import RowScores, compare
 from labelwood.metrics.ranking import MetricsConfig, by_row
 from labelwood.pipeline.train import train
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.methods import acting, resolve
 from prepare import locate, version
 from tables import DEEP, SIZES, TABLES
 
@@ -56,7 +56,7 @@ class Lab:
         common |= {k.partition(":")[2]: v for k, v in self.options.set.items() if k.startswith(f"{method}:")}
         if method not in DEEP:  # a frozen encoder, or none
             common = {k: v for k, v in common.items() if k.startswith("encoder.") and "encoder.model" in settings}
-        settings = {**common, **settings}
+        settings = {**acting(method, {**common, **settings}), **settings}
         what = json.dumps([method, settings, seed, len(self.held), version()], sort_keys=True)
         file = self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
         if not file.exists():

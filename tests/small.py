@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import labelwood as lw
+from cases import acting
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import pretrained
@@ -26,7 +27,7 @@ def tokeniser(most: int = 128) -> Tokeniser:
 
 
 def fit(settings: dict[str, object] | None = None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
-    recipe = resolve("xr-transformer", settings={**SMALL, **(settings or {})})
+    recipe = resolve("xr-transformer", settings=acting(SMALL, "xr-transformer", settings))
     return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from cases import acting
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
 from labelwood.base.run import Run
@@ -26,7 +27,7 @@ QUICK = {"finetune.epochs": 1, "coarse.levels": (4,), "finetune.parents": (1, 2)
 
 
 def cascade(**settings):
-    recipe = resolve("cascadexml", settings={**QUICK, **settings})
+    recipe = resolve("cascadexml", settings=acting(QUICK, "cascadexml", settings))
     return train(from_lists(TEXTS, LISTS), recipe, Run(1))
 
 

@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModel
 
 import labelwood as lw
+from cases import acting
 from labelwood.arrays.sparse import pointers
 from labelwood.base.progress import QUIET
 from labelwood.base.run import Keeping, Run
@@ -38,7 +39,7 @@ LEARN: dict[str, object] = {
 
 
 def fit(settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
-    recipe = resolve("attentionxml", settings={**SMALL, **(settings or {})})
+    recipe = resolve("attentionxml", settings=acting(SMALL, "attentionxml", settings))
     return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
@@ -144,7 +145,7 @@ def test_a_labels_score_is_the_product_down_its_path():
 
 CHANGES = [
     {}, DEEP, {"ranker": "none"}, {**DEEP, "ranker": "none"}, {**DEEP, "ranker": "tree"},
-    {**DEEP, "finetune.levels": 1, "search.score": "label"}, {"ensemble.runs": 2, **DEEP},
+    {"coarse.levels": (4,), "finetune.levels": 1, "search.score": "label"}, {"ensemble.runs": 2, **DEEP},
     {"encoder.model": "none"}, {"finetune.frozen_layers": 0}, {**DEEP, "levelwise.source": "teacher"},
     {"encoder.engine": "auto", **DEEP},  # labels attend to the tokens of a BERT
     {"encoder.pooling": "mean", "finetune.order": "joint"},  # a BiLSTM as cascadexml's encoder
@@ -202,7 +203,7 @@ def test_same_seed_same_bits_and_another_seed_others(tmp_path):
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
     settings = {**SMALL, **DEEP, "finetune.steps": 3, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
-    recipe = resolve("attentionxml", settings={**settings, "optimiser.average_from": 0.3})
+    recipe = resolve("attentionxml", settings=acting(settings, "attentionxml", {"optimiser.average_from": 0.3}))
     train_into(tmp_path / "whole", data, recipe, Run(2, work=tmp_path / "whole.work"))
     for kill in (1, 3, 5):
         seen = 0
@@ -305,7 +306,7 @@ def test_an_encoders_own_vectors_are_as_long_as_random_ones():
         ({"encoder.runtime": "onnx"}, "needs encoder.runtime = 'torch'"),
         ({"encoder.layer": 0}, "only its states are read"),
         ({"ensemble.trees": 2}, "use ensemble.runs"),
-        ({"encoder.model": "none", "encoder.engine": "auto"}, "needs a network"),
+        ({"encoder.model": "none", "encoder.engine": "auto"}, r"encoder\.engine = 'auto' cannot act in attentionxml"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings, message):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import labelwood as lw
+from cases import acting
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
 from labelwood.base.run import Keeping, Run
@@ -35,7 +36,7 @@ QUICK: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (2, 6), "fine
 
 
 def fit(settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
-    recipe = resolve("cascadexml", settings={**QUICK, **(settings or {})})
+    recipe = resolve("cascadexml", settings=acting(QUICK, "cascadexml", settings))
     return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
@@ -161,7 +162,7 @@ def test_a_network_alone_learns_the_toy_set():
         {"encoder.runtime": "onnx"}, {"encoder.features": "embedding"}, {"optimiser.average_from": 0.0},
         {"optimiser.average_from": 0.5, "finetune.valid": 0}, {"finetune.shard_tokens": 60},
         {"optimiser.head_moments": "row"}, {"joint.layers": ("1+2", "2", "1")}, {"optimiser.schedule": "linear"},
-        {"coarse.kind": "flat", "finetune.parents": None}, {"encoder.engine": "transformers"},
+        {"coarse.kind": "flat"}, {"encoder.engine": "transformers"},
         {"joint.level_weights": (1.0, 0.0, 2.0)}, {"finetune.loss": "squared-hinge"}, {"ensemble.runs": 2},
         {"finetune.frozen_layers": 1}, {"joint.maps": (0, 7, 5)}, {"joint.layers": ("last5",)},
         {"finetune.steps": 3}, {"linear.relevance": "induce"},
@@ -184,11 +185,11 @@ def test_a_network_may_end_above_the_labels():
     """Its clusters are found by it, labels ranked by the classifiers alone, as X-Transformer does."""
     settings = {"finetune.levels": 2, "search.score": "label", "finetune.parents": (1, 2)}
     for source in ("teacher", "predicted", "union"):
-        (member,) = fit({**settings, "shortlist.source": source, "shortlist.parents": 6}).members
+        (member,) = fit({**settings, **acting({"shortlist.source": source, "shortlist.parents": 6})}).members
         assert [level.sparse_cols > 0 for level in member.levels] == [False, False, True]
         assert member.gives_margins
     with pytest.raises(lw.ConfigError, match="only one level below"):
-        fit({**settings, "finetune.levels": 1, "finetune.parents": 1})
+        fit({"finetune.levels": 1, "search.score": "label"})
     with pytest.raises(lw.ConfigError, match="ranker must be 'network'"):
         fit({**settings, "ranker": "none"})
 
@@ -220,7 +221,7 @@ def test_several_layers_go_through_a_map_of_their_own():
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
     settings = {**QUICK, "finetune.steps": 6, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
-    recipe = resolve("cascadexml", settings={**settings, "optimiser.average_from": 0.3})
+    recipe = resolve("cascadexml", settings=acting(settings, "cascadexml", {"optimiser.average_from": 0.3}))
     train_into(tmp_path / "whole", data, recipe, Run(2, work=tmp_path / "whole.work"))
     for kill in (1, 3, 5, 6):
         seen = 0
@@ -240,7 +241,7 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
 def test_means_of_weights_are_what_is_measured():
     """With a check at every step from the first on, the end is the mean of all states."""
-    settings = {**QUICK, "ranker": "none", "finetune.steps": 4, "finetune.checks": 4, "finetune.valid": 0}
+    settings = {"ranker": "none", "finetune.steps": 4, "finetune.checks": 4, "finetune.valid": 0}
     ends = [fit({**settings, "optimiser.average_from": begin}).members[0].embedder.state for begin in (None, 1.0, 0.0)]
     key = "layers.1.up.weight"
     assert np.array_equal(ends[0][key], ends[1][key])  # the mean of the last state alone

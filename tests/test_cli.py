@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -650,16 +651,29 @@ def test_methods_are_listed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", lw.methods())
-def test_every_setting_is_listed(run: Run, name: str) -> None:
-    found = run("methods", name)
-    from labelwood.base.config import describe
+def test_settings_that_act_are_listed_and_all_of_them_if_asked_for(run: Run, name: str) -> None:
+    from labelwood.base.config import describe, idle
     from labelwood.recipes.methods import METHODS
 
-    rows = [line.split() for line in found.out.splitlines() if line]
-    for row in describe(METHODS[name].recipe):
-        assert any(cells[0] == row.path for cells in rows), row.path
-    assert all(len(line) <= 80 for line in found.out.splitlines())
+    recipe = METHODS[name].recipe
+    every = {row.path for row in describe(recipe)}
+    for flags, expected in (((), every - idle(recipe).keys()), (("--all",), every)):
+        found = run("methods", name, *flags)
+        lines = [line.split() for line in found.out.splitlines() if line]
+        listed = [cells[0] for cells in lines if cells[0] in every and len(cells) > 2]
+        assert set(listed) == expected
+        assert all(len(line) <= 80 for line in found.out.splitlines())
     assert "did you mean 'xr-linear'?" in run("methods", "xr-lineer").err
+
+
+def test_the_listing_of_a_linear_method_is_short(run: Run) -> None:
+    out = run("methods", "xr-linear").out
+    names = [line.split()[0] for line in out.splitlines() if re.match(r"  [a-z]+(\.[a-z_0-9]+)? +\S", line)]
+    settings = [name for name in names if "." in name or name == "seed"]
+    assert 40 < len(settings) <= 60
+    assert settings.index("tfidf.chars") < settings.index("linear.eps") < settings.index("seed")
+    assert "finetune" not in out
+    assert "it acts where an encoder is fine-tuned" in " ".join(run("methods", "xr-linear", "--all").out.split())
 
 
 # -- quickstart

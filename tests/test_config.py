@@ -24,8 +24,8 @@ from labelwood.base.config import (
     to_dict,
     with_settings,
 )
-from labelwood.recipes.methods import METHODS, resolve
-from labelwood.recipes.recipe import Recipe, from_plain
+from labelwood.recipes.methods import METHODS, from_plain, resolve
+from labelwood.recipes.recipe import Recipe
 
 
 @dataclasses.dataclass(frozen=True)

@@ -167,7 +167,7 @@ def test_dropouts_of_transformers_are_told_apart(kind, attention, hidden, tmp_pa
 def test_a_graph_that_cannot_be_made_is_told_before_training(tmp_path):
     told = []
     settings = {"encoder.model": str(written(tmp_path / "e", "mpnet", **BERT_LIKE)), "encoder.runtime": "onnx"}
-    with pytest.raises(lw.ConfigError, match="onnx is for BERT and its like"):
+    with pytest.raises(lw.ConfigError, match="onnx' is for BERT and its like"):
         lw.train(TEXTS, LISTS, method="xr-transformer", settings=settings, run=lw.Run(on_event=told.append))
     assert not told
 
@@ -238,8 +238,8 @@ def test_a_model_folder_holds_no_code(tmp_path):
     fit().save(folder)
     assert {p.suffix for p in folder.iterdir()} == {".json", ".safetensors"}
     manifest = json.loads((folder / "labelwood.json").read_text())
-    assert "auto_map" not in manifest["meta"]["encoder"]["config"]
-    assert bert.supports(manifest["meta"]["encoder"]["config"])
+    assert "auto_map" not in manifest["meta"]["encoder"]["architecture"]
+    assert bert.supports(manifest["meta"]["encoder"]["architecture"])
 
 
 def test_dropout_keeps_the_mean_and_drops_whole_256ths():

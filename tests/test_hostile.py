@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import labelwood as lw
-from cases import DISTINCT
+from cases import DISTINCT, acting
 from contract import LABELS, LISTS, TEXTS, matrices, orderly
 from labelwood.base.config import describe, from_dict, merge, to_dict
 from labelwood.data import Texts
@@ -24,8 +24,8 @@ from labelwood.parts.linear import LOSSES
 from labelwood.parts.rank_average import AVERAGES
 from labelwood.parts.search import COMBINERS
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
-from labelwood.recipes.methods import METHODS, resolve
-from labelwood.recipes.recipe import Recipe, from_plain
+from labelwood.recipes.methods import METHODS, from_plain, resolve, tidy
+from labelwood.recipes.recipe import Recipe
 from toy import keyword_set
 
 pytestmark = pytest.mark.native
@@ -120,7 +120,7 @@ def test_any_texts_labels_and_settings(rows, change, k, weigh):
     data, labels = [text for text, _ in rows], [row for _, row in rows]
     weights = [[0.5 * (i + 1) for i in range(len(row))] if isinstance(row, list) else [] for row in labels]
     try:
-        model = lw.train(data, labels, relevance=weights if weigh else None, settings=change, run=lw.Run(1))
+        model = lw.train(data, labels, relevance=weights if weigh else None, settings=acting(change), run=lw.Run(1))
         event("trained")
         found = model.predict(["ab abc", "", *data], k=k, threads=1)
         sound(model, ["ab", "", *data])
@@ -152,7 +152,7 @@ def test_any_matrices_and_settings(seed, rows, cols, kind, odd, labels, change):
     features: Any = {"sparse": sparse.csr_matrix(x), "dense": x, "both": (sparse.csr_matrix(a), b)}[kind]
     try:
         with np.errstate(all="ignore"):
-            model = lw.train(X=features, labels=y, settings=change, run=lw.Run(1))
+            model = lw.train(X=features, labels=y, settings=acting(change), run=lw.Run(1))
     except lw.LabelwoodError:
         pass
     else:
@@ -274,7 +274,7 @@ LABEL_SETS = {
 def test_odd_label_sets_train(method, shape, name):
     data, lists = keyword_set()
     labels = [LABEL_SETS[name](row, i) for i, row in enumerate(lists)]
-    model = lw.train(data, labels, method=method, settings=shape, run=lw.Run(1))
+    model = lw.train(data, labels, method=method, settings=acting(shape, method), run=lw.Run(1))
     assert set(model.labels) == {str(v) for row in labels for v in row}
     sound(model, [*data, ""])
     best = model.predict(data, k=2)
@@ -299,10 +299,12 @@ def test_labels_that_cannot_be_told_apart(method, split, value):
     y = np.eye(12)[np.arange(60) % 12]
     kinds = (np.full((60, 3), value), sparse.csr_matrix(np.full((60, 3), value)))
     for x in () if METHODS[method].recipe.encoder.on else kinds:
-        model = lw.train(X=x, labels=y, method=method, settings=settings, run=lw.Run(1))
+        model = lw.train(X=x, labels=y, method=method, settings=acting(settings, method), run=lw.Run(1))
         assert all(sorted(member.tree.leaves.tolist()) == list(range(12)) for member in model.members)
         sound(model, X=x)
-    same = lw.train(["one text"] * 60, [[f"{i % 12}"] for i in range(60)], method=method, settings=settings)
+    same = lw.train(
+        ["one text"] * 60, [[f"{i % 12}"] for i in range(60)], method=method, settings=acting(settings, method)
+    )
     sound(same, ["one text", ""])
 
 
@@ -311,7 +313,13 @@ def test_labels_that_cannot_be_told_apart(method, split, value):
 def test_fewer_labels_than_branches(method, labels):
     data, lists = keyword_set(labels, 8)
     for branch, leaf in ((16, 1), (2**16, 1), (16, 2), (2, 2**16)):
-        model = lw.train(data, lists, method=method, settings={"tree.branch": branch, "tree.leaf": leaf}, run=lw.Run(1))
+        model = lw.train(
+            data,
+            lists,
+            method=method,
+            settings=acting({"tree.branch": branch, "tree.leaf": leaf}, method),
+            run=lw.Run(1),
+        )
         assert [row[0][0] for row in model.predict(data, k=1)] == [row[0] for row in lists]
 
 
@@ -429,11 +437,11 @@ def test_beams(method):
         with pytest.raises(lw.ConfigError, match=r"search\.beam must be"):
             lw.train(data, lists, method=method, settings={"search.beam": beam})
     wide, wider = (
-        lw.train(data, lists, method=method, settings={**DEEP, "search.beam": beam}, run=lw.Run(1))
+        lw.train(data, lists, method=method, settings=acting({**DEEP, "search.beam": beam}, method), run=lw.Run(1))
         for beam in (12, 10_000)
     )
     assert wide.predict(data, k=12) == wider.predict(data, k=12)
-    narrow = lw.train(data, lists, method=method, settings={**DEEP, "search.beam": 1}, run=lw.Run(1))
+    narrow = lw.train(data, lists, method=method, settings=acting({**DEEP, "search.beam": 1}, method), run=lw.Run(1))
     for member in narrow.members:
         most = int(np.diff(member.tree.child_ptrs[-1]).max())  # the labels of one leaf
         assert all(1 <= len(row) <= most for row in member.predict(data, k=12))
@@ -488,7 +496,7 @@ def test_thousands_of_wrong_configs(method):
         table = mutated(plain, rng)
         try:
             recipe = merge(METHODS[method].recipe, table) if case % 2 else from_dict(Recipe, table)
-            assert from_plain(to_dict(recipe)) == recipe
+            assert from_plain(to_dict(recipe)) == tidy(recipe)
         except lw.ConfigError as error:
             lengths.append(len(str(error)))
     assert cases / 2 < len(lengths) < cases

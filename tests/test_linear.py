@@ -19,6 +19,7 @@ from labelwood.arrays.sparse import Csr, Features, as_csr
 from labelwood.parts.linear import LOSSES, LinearConfig, LinearLevel, Pile, Place, relevance, train_level
 from labelwood.parts.search import COMBINERS, Search, SearchConfig, search
 from labelwood.parts.shortlist import all_rows
+from labelwood.recipes.methods import resolve
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native
@@ -293,8 +294,10 @@ def test_broken_levels_are_refused():
 
 
 def test_alpha_and_lambda_do_not_mix_with_costs():
-    with pytest.raises(lw.ConfigError, match="not both"):
-        LinearConfig(alpha=0.5, lam=0.5, cp=3.0).costs(0, 1)
+    """A method's own cp gives way to them; one of the user's cannot act beside them."""
+    assert LinearConfig(alpha=0.5, lam=0.5, cp=3.0).costs(0, 1) == (2.0, 1.0)
+    with pytest.raises(lw.ConfigError, match=r"linear\.cp = 3\.0 cannot act .* where linear\.alpha and linear\.lam"):
+        resolve(settings={"linear.alpha": 0.5, "linear.lam": 0.5, "linear.cp": 3.0})
 
 
 def searcher_of(own: list[LinearLevel], **change: object) -> _core.Searcher:

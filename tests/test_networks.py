@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from cases import acting
 from labelwood import limits
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
@@ -25,7 +26,7 @@ X = "x-transformer"
 
 
 def fit(method: str, settings=None, data=None, keeping=Keeping(), **run) -> lw.Predictor:
-    recipe = resolve(method, settings={**QUICK, **(settings or {})})
+    recipe = resolve(method, settings=acting(QUICK, method, settings))
     return train(from_lists(TEXTS, LISTS) if data is None else data, recipe, Run(1, **run), keeping=keeping)
 
 
@@ -85,7 +86,7 @@ def test_runs_that_differ_in_nothing_else_have_seeds_of_their_own():
 
 @pytest.mark.parametrize("source", ["teacher", "predicted", "union"])
 def test_negatives_come_from_the_truth_the_matcher_or_both(source):
-    model = fit(X, {"shortlist.source": source, "search.beam": 4, "shortlist.parents": 2})
+    model = fit(X, acting({"shortlist.source": source, "search.beam": 4, "shortlist.parents": 2}))
     assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 60
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import labelwood as lw
+from cases import acting
 from labelwood.base.run import Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
@@ -40,7 +41,7 @@ def test_steps_of_a_preset_tell_how_a_time_is_shared(monkeypatch):
     """231 steps fit (as above): one part to three. A tree whose depth is not known before has one number for all."""
     monkeypatch.setattr(timing, "measure", lambda *_: Pace(0.01, 0.001, 9.0, 1000, 32, 2))
     data = from_lists(TEXTS, LISTS)
-    recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": (10, 30)})
+    recipe = resolve("xr-transformer", settings=acting(SMALL, "xr-transformer", {"finetune.steps": (10, 30)}))
     assert timing.timed(recipe, "3s", data, Run(2)).finetune.steps == (57, 173)
     loose = resolve("xr-transformer", settings={"coarse.kind": "unbalanced"})
     assert isinstance(timing.timed(loose, "3s", data, Run(2)).finetune.steps, int)

@@ -196,7 +196,7 @@ PEAK = """
     x = sp.csr_matrix((np.ones(rows * words, "f4"), column.ravel(), np.arange(rows + 1) * words), (rows, cols))
     y = sp.csr_matrix((np.ones(rows * 3, "f4"), topic.ravel(), np.arange(rows + 1) * 3), (rows, labels))
     x.sum_duplicates(), y.sum_duplicates()
-    found = lw.plan(X=x, labels=y, threads=2)
+    found = lw.plan(X=x, labels=y, run=lw.Run(2))
     top, done = [0], threading.Event()
 
     def watch():
@@ -205,7 +205,7 @@ PEAK = """
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    lw.train(X=x, labels=y, threads=2)
+    lw.train(X=x, labels=y, run=lw.Run(2))
     done.set(), watcher.join()
     print(found.memory, top[0])
 """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import labelwood as lw
+from cases import acting
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
@@ -76,8 +77,8 @@ def test_frozen_layers_do_not_move():
 def test_held_back_documents_teach_nothing():
     """Documents that are held back swap their labels, and the encoder that comes out is the same."""
     data = from_lists(*noisy_set(3, docs=80))
-    settings = {**SMALL, "finetune.valid": 10, "finetune.checks": 1, "coarse.kind": "flat", "finetune.levels": 1}
-    recipe = resolve("xr-transformer", settings=settings)
+    settings = {"finetune.valid": 10, "finetune.checks": 1, "coarse.kind": "flat", "finetune.levels": 1}
+    recipe = resolve("xr-transformer", settings=acting(SMALL, "xr-transformer", settings))
     held = np.sort(np.random.Generator(np.random.Philox(key=[0, 7])).permutation(80)[:10])
     rows = np.arange(80)
     rows[held] = np.roll(held, 1)
@@ -106,8 +107,8 @@ def test_lists_of_the_wrong_length_are_refused_before_training():
 
 def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
-    settings = {**SMALL, "finetune.steps": 6, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
-    recipe = resolve("xr-transformer", settings=settings)
+    settings = {"finetune.steps": 6, "finetune.batch": 16, "finetune.checks": 3, "finetune.valid": 8}
+    recipe = resolve("xr-transformer", settings=acting(SMALL, "xr-transformer", settings))
     whole = tmp_path / "whole"
     train_into(whole, data, recipe, Run(2, work=tmp_path / "whole.work"))
     for kill in (1, 3, 6, 7, 9, 12):
@@ -130,7 +131,9 @@ def test_a_run_that_is_killed_at_any_step_ends_in_the_same_bytes(tmp_path):
 
 def test_a_state_is_used_and_not_made_again(tmp_path):
     data = from_lists(*noisy_set(5, docs=64))
-    recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 6, "finetune.batch": 16})
+    recipe = resolve(
+        "xr-transformer", settings=acting(SMALL, "xr-transformer", {"finetune.steps": 6, "finetune.batch": 16})
+    )
     steps: list[int] = []
 
     def tell(event):
@@ -156,7 +159,10 @@ def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
         ({"levelwise.bootstrap": "none"}, 2), ({"levelwise.source": "teacher"}, 2), ({"optimiser.head_lr": 1e-3}, 2),
     ):  # fmt: skip
         told.clear()
-        recipe = resolve("xr-transformer", settings={**SMALL, "finetune.steps": 2, "optimiser.lr": 1e-4, **changes})
+        recipe = resolve(
+            "xr-transformer",
+            settings=acting(SMALL, "xr-transformer", {"finetune.steps": 2, "optimiser.lr": 1e-4, **changes}),
+        )
         train(data, recipe, Run(1, work=tmp_path / "work", on_event=told.append), keeping=SHARED)
         assert len(told) == expected, changes
 
@@ -195,7 +201,7 @@ def test_settings_that_matter_are_in_the_keys_of_stages(tmp_path):
     }
     ends = []
     for changes in ({}, {"optimiser.lr": 1e-2}, {"finetune.parents": 4}, {"encoder.scale": 3.0}):
-        recipe = resolve("xr-transformer", settings={**base, **changes})
+        recipe = resolve("xr-transformer", settings=acting({**base, **changes}, "xr-transformer"))
         ends.append(train(data, recipe, Run(1, work=tmp_path / "work"), keeping=SHARED))
         alone = train(data, recipe, Run(1))
         assert np.array_equal(alone.predict_arrays(data.texts)[1], ends[-1].predict_arrays(data.texts)[1]), changes

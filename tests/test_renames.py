@@ -8,8 +8,8 @@ import pytest
 
 import labelwood as lw
 from labelwood.base.config import describe, to_dict
-from labelwood.recipes.methods import METHODS, resolve
-from labelwood.recipes.recipe import Recipe, from_plain
+from labelwood.recipes.methods import METHODS, from_plain, resolve
+from labelwood.recipes.recipe import Recipe
 from labelwood.recipes.renames import NAMES, VALUES, current, current_table
 
 KNOWN = {row.path for row in describe(Recipe("xr-linear"))}
@@ -40,10 +40,10 @@ def test_an_old_value_may_stand_for_two_settings_or_in_a_list():
 
 def test_a_config_file_with_old_names(tmp_path):
     path = tmp_path / "old.toml"
-    path.write_text('[finetune]\nhead_lr = 0.5\nreadout = "path"\n[tail]\nalpha = 0.25\n')
+    path.write_text('[finetune]\nhead_lr = 0.5\nreadout = "path"\n[tail]\nbeta = 0.25\n')
     with pytest.warns(UserWarning, match="old name is still read"):
         recipe = resolve("cascadexml", config=path)
-    assert (recipe.optimiser.head_lr, recipe.joint.score, recipe.tail.classifier_share) == (0.5, "path", 0.25)
+    assert (recipe.optimiser.head_lr, recipe.joint.score, recipe.tail.propensity_power) == (0.5, "path", 0.25)
 
 
 def test_both_names_of_one_setting_are_an_error_where_they_differ():
@@ -73,6 +73,7 @@ def test_a_manifest_of_an_earlier_release_is_read():
         table["finetune"].pop(name)
     table["finetune"] |= old
     table["search"]["readout"] = "leaf"
+    table["ranker"] = "tree"  # so that the search acts
     recipe = from_plain(table)
     assert (share, score) == (None, "path")
     assert recipe.finetune.parents == (1, 2)

@@ -16,7 +16,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,18 @@ T = TypeVar("T")
 PerLevel = Union[T, tuple[T, ...]]  # noqa: UP007 — an alias with a type parameter needs Union on 3.11
 
 
+@dataclasses.dataclass(frozen=True)
+class Acts:
+    """When a setting, or a section of settings, makes a difference.
+
+    `test` is given the section that holds the setting and the whole config; `where` completes "it acts …" for people.
+    """
+
+    test: Callable[[Any, Any], bool]
+    where: str
+    alone: bool = False  # of a setting: what its section says does not count
+
+
 def setting(
     default: T,
     help: str,
@@ -38,15 +50,60 @@ def setting(
     high: float | None = None,
     above: float | None = None,
     choices: tuple[str, ...] | None = None,
+    acts: Acts | None = None,
+    rank: int = 5,
 ) -> T:
-    """A dataclass field with its meaning and what is allowed: low ≤ value ≤ high, value > above, or choices."""
-    meta = {"help": help, "low": low, "high": high, "above": above, "choices": choices}
+    """A dataclass field with its meaning and what is allowed: low ≤ value ≤ high, value > above, or choices.
+
+    `acts` says when it makes a difference (None: always); settings of a low `rank` are listed first.
+    """
+    meta = {"help": help, "low": low, "high": high, "above": above, "choices": choices, "acts": acts, "rank": rank}
     return dataclasses.field(default=default, metadata=meta)
 
 
-def section(cls: type[C], help: str) -> C:
-    """A nested config."""
-    return dataclasses.field(default_factory=cls, metadata={"help": help})
+def section(cls: type[C], help: str, *, acts: Acts | None = None, rank: int = 5) -> C:
+    """A nested config; `acts` holds for all its settings, beside what each of them says."""
+    return dataclasses.field(default_factory=cls, metadata={"help": help, "acts": acts, "rank": rank})
+
+
+def idle(config: object) -> dict[str, str]:
+    """The settings that can make no difference as the config stands, by dotted name, with where they would act."""
+    found: dict[str, str] = {}
+    for field in dataclasses.fields(cast(Any, config)):
+        value = getattr(config, field.name)
+        if not dataclasses.is_dataclass(value):
+            where = _idle_by(field.metadata.get("acts"), config, config)
+            found |= {} if where is None else {field.name: where}
+            continue
+        outer = _idle_by(field.metadata.get("acts"), value, config)
+        for inner in dataclasses.fields(value):
+            own: Acts | None = inner.metadata.get("acts")
+            where = _idle_by(own, value, config) if outer is None or (own and own.alone) else outer
+            found |= {} if where is None else {f"{field.name}.{inner.name}": where}
+    return found
+
+
+def _idle_by(rule: Acts | None, own: object, config: object) -> str | None:
+    """Where a setting of this rule would act, if it does not."""
+    return None if rule is None or rule.test(own, config) else rule.where
+
+
+def value_at(config: object, path: str) -> Any:
+    """The value of the setting with this dotted name."""
+    for name in path.split("."):
+        config = getattr(config, name)
+    return config
+
+
+def replaced(config: C, values: Mapping[str, object]) -> C:
+    """A copy with settings of checked values, by dotted name."""
+    tables: dict[str, dict[str, object]] = {}
+    for path, value in values.items():
+        group, _, name = path.rpartition(".")
+        tables.setdefault(group, {})[name] = value
+    own = tables.pop("", {})
+    inner = {group: dataclasses.replace(getattr(config, group), **table) for group, table in tables.items()}
+    return cast(C, dataclasses.replace(cast(Any, config), **own, **inner))
 
 
 def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
@@ -61,12 +118,14 @@ def at(value: PerLevel[T], level: int, levels: int, name: str) -> T:
     return cast(T, value[level])
 
 
+def each(value: PerLevel[T]) -> tuple[T, ...]:
+    """The values of a per-level setting: one, or one for each level."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def at_path(config: object, path: str, level: int, levels: int) -> Any:
     """The value of the setting with this dotted name at `level` of `levels`."""
-    value = config
-    for name in path.split("."):
-        value = getattr(value, name)
-    return at(cast(Any, value), level, levels, path)
+    return at(value_at(config, path), level, levels, path)
 
 
 def check_levels(config: object, levels: int, where: str = "", *, skip: Collection[str] = ()) -> None:
@@ -79,6 +138,16 @@ def check_levels(config: object, levels: int, where: str = "", *, skip: Collecti
             check_levels(value, levels, path)
         elif _is_per_level(hint):
             at(value, 0, levels, path)
+
+
+def lists_by_level(config: object, where: str = "") -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Every setting that is given as a list of values by level, with its values."""
+    for name, hint in _hints(type(config)).items():
+        value, path = getattr(config, name), _join(where, name)
+        if dataclasses.is_dataclass(value):
+            yield from lists_by_level(value, path)
+        elif _is_per_level(hint) and isinstance(value, tuple):
+            yield path, value
 
 
 def last_level(config: C) -> C:
@@ -178,16 +247,18 @@ class SettingRow:
     default: object
     help: str
     allowed: str
+    rank: tuple[int, int] = (5, 5)  # of its section, and its own: low ones are listed first
 
 
-def describe(config: object, where: str = "") -> Iterator[SettingRow]:
+def describe(config: object, where: str = "", rank: int = 0) -> Iterator[SettingRow]:
     """Every setting of a config: dotted name, value, meaning and what is allowed."""
     for field in dataclasses.fields(cast(Any, config)):
         value, path = getattr(config, field.name), _join(where, field.name)
         if dataclasses.is_dataclass(value):
-            yield from describe(value, path)
+            yield from describe(value, path, field.metadata.get("rank", 5))
         elif "help" in field.metadata:
-            yield SettingRow(path, value, field.metadata["help"], _allowed(type(config), field.name))
+            own = (rank, field.metadata["rank"])
+            yield SettingRow(path, value, field.metadata["help"], _allowed(type(config), field.name), own)
 
 
 def parse_value(text: str) -> object:

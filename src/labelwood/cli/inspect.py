@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 import typer
 
-from ..base.config import describe
+from ..base.config import SettingRow, describe, idle
 from ..errors import counted
 from ..models.ensemble import Ensemble, load
 from ..models.model import Model
@@ -16,6 +17,8 @@ from ..recipes.recipe import Recipe
 from ..storage import model_folder
 from . import show
 from .options import ModelFolder
+
+LAST = 10  # rank of settings that belong to no section
 
 
 def inspect(model: ModelFolder) -> None:
@@ -94,33 +97,55 @@ def verify(model: ModelFolder) -> None:
 
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="List this method's settings.")] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that need another setting to act.")] = False,
 ) -> None:
-    """List the methods, or all settings of one."""
+    """List the methods, or the settings that act in one, the most useful first."""
     if name is not None:
-        _one(name, method(name))
+        _one(name, method(name), everything=everything)
         return
     for i, (key, found) in enumerate(METHODS.items()):
         show.heading(key, first=i == 0)
         show.table([*_story(found), ("presets", ", ".join([*found.presets, *found.published]))], indent=2)
-    show.say("", "labelwood methods NAME lists every setting of a method")
+    show.say("", "labelwood methods NAME lists the settings of a method")
 
 
 def _story(found: Method) -> list[tuple[str, str]]:
     return [("what", found.summary), ("good at", found.good_at), ("cost", found.cost), ("paper", found.paper)]
 
 
-def _one(name: str, found: Method) -> None:
+def _one(name: str, found: Method, *, everything: bool) -> None:
     show.heading(name, first=True)
     show.table(_story(found), indent=2)
-    show.heading("presets (--preset)")
+    show.heading("presets (--preset, several with commas between)")
     presets = {**found.presets, **found.published}
     spelled = ((key, ", ".join(f"{k}={_spell(v)}" for k, v in values.items())) for key, values in presets.items())
     show.table(spelled, indent=2)
+    lazy = idle(found.recipe)
+    rows = [row for row in describe(found.recipe) if row.path not in lazy]
     show.heading("settings (--set NAME=VALUE, or a TOML file with --config)")
-    rows = [
-        (row.path, _spell(row.default), f"{row.help} — {row.allowed}") for row in describe(found.recipe)
-    ]  # fmt: skip
-    show.table(rows, ("name", "default", "meaning — allowed"), indent=2)
+    for title, group in _groups(rows).items():
+        show.say("", f"  {title}")
+        table = ((row.path, _spell(row.default), f"{row.help} — {row.allowed}") for row in group)
+        show.table(table, ("name", "default", "meaning — allowed"), indent=2)
+    if not everything:
+        show.say("", f"{len(lazy)} more need another setting to act: labelwood methods {name} --all")
+        return
+    show.heading("settings that need another one to act")
+    rest = [row for row in describe(found.recipe) if row.path in lazy]
+    acting = ((row.path, f"{row.help} — {row.allowed}; it acts {lazy[row.path]}") for row in rest)
+    show.table(acting, ("name", "meaning — allowed"), indent=2)
+
+
+def _groups(rows: list[SettingRow]) -> dict[str, list[SettingRow]]:
+    """Settings by title, the most useful first: what is worth trying, then each section by its rank."""
+    titles = {field.name: field.metadata.get("help", "") for field in dataclasses.fields(Recipe)}
+    found: dict[str, list[SettingRow]] = {"what to try first": [row for row in rows if row.rank[1] == 1]}
+    rest = sorted((row for row in rows if row.rank[1] > 1), key=lambda row: (row.rank[0] or LAST, row.rank[1]))
+    for row in rest:
+        section = row.path.rpartition(".")[0]
+        found.setdefault(titles[section] if section else "the method as a whole", []).append(row)
+    return found
 
 
 def _spell(value: object) -> str:

@@ -27,8 +27,9 @@ from ..parts.propensity import centroid_tensors, centroids_from, nearness, reran
 from ..parts.search import SearchConfig
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
+from ..recipes.methods import from_plain
 from ..recipes.network_settings import EncoderConfig
-from ..recipes.recipe import NETWORK, Recipe, from_plain
+from ..recipes.recipe import Recipe
 from ..recipes.renames import current_table
 from ..storage import model_folder
 from ..storage.migrations import SECTIONS
@@ -187,7 +188,6 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
     sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
     tree = Tree.from_tensors(dict(parts["tree"]), len(labels))
-    check_levels(recipe, tree.depth, skip=NETWORK)
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(
             f"its text was cut by tokeniser version {meta['tokeniser']!r}; this release has {TOKENISER_VERSION}."
@@ -212,6 +212,7 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
     ]
     _check_attention(levels, embedder)
     own = None if meta["search"] is None else _own_search(meta["search"])
+    check_levels(recipe.search if own is None else own, tree.depth, "search")
     if ("centroids" in parts) != (recipe.tail.classifier_share < 1):
         raise ModelFileError("the model's centroids are missing, or not what its recipe asks for.")
     mu = None

@@ -33,6 +33,7 @@ from ..errors import ConfigError
 MOST_ENTRIES = 2**28  # of Z, unless `top` is given: 2 GB
 RESTART, NEIGHBOURS = 0.8, 10  # of random walks
 NEURAL_KINDS = ("pifa-neural", "text-neural")  # a network makes them, in pipeline/
+KINDS = ("pifa", "cooccurrence", "both", "text", "pifa+text", *NEURAL_KINDS)
 WALKED = 2**22  # visits that are held at once
 
 
@@ -42,25 +43,27 @@ class LabelFeatureConfig:
 
     kind: str = setting(
         "pifa",
-        "the features of its documents (pifa), the labels seen with it (cooccurrence), both, the words of its own text "
-        "(text), or pifa+text; for the tree of a network also the embeddings of its documents by a first such network "
-        "(pifa-neural), or of its own text (text-neural)",
-        choices=("pifa", "cooccurrence", "both", "text", "pifa+text", *NEURAL_KINDS),
+        "what stands for a label when labels are clustered: its documents (pifa), the labels seen with it "
+        "(cooccurrence), both, the words of its own text (text, pifa+text), or embeddings of its documents or its text "
+        "(pifa-neural, text-neural: for the tree of a network)",
+        choices=KINDS,
     )
     weighting: str = setting(
         "sum",
-        "positives' features are summed as they are (sum), or after scaling each row of Y to length 1 (row-l2)",
-        choices=("sum", "row-l2"),
-    )
+        "how much a document counts among a label's documents: in full (sum), or less if it has many labels (row-l2); "
+        "try row-l2 where numbers of labels differ much",
+        choices=("sum", "row-l2"), rank=6,
+    )  # fmt: skip
     top: int | None = setting(
         None,
-        "keep only this many largest entries per label (default: all, or what keeps Z within 2 GB)",
-        low=1,
-    )
-
+        "keep only this many of a label's largest features; lower it to save memory; none: as many as fit into 2 GB",
+        low=1, rank=6,
+    )  # fmt: skip
     walks: int | None = setting(
-        None, "mix a label's features with those of labels met in so many random steps (CascadeXML's code: 400); none: "
-        "do not", low=1, high=100_000,
+        None,
+        "mix a label's features with those of labels met in so many random steps (CascadeXML's code: 400); more steps "
+        "reach further; try it where labels have few documents; none: no mixing",
+        low=1, high=100_000, rank=6,
     )  # fmt: skip
 
     @property

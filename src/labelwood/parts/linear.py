@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..arrays.sparse import Csr, Features
-from ..base.config import PerLevel, at, setting
+from ..base.config import Acts, PerLevel, at, each, setting
 from ..base.progress import Tick
 from ..errors import ConfigError, ModelFileError
 from ..storage.atomic_files import Spool
@@ -31,57 +31,99 @@ from ..storage.safetensors_file import OnDemand
 WEIGHTS = ("float32", "float16", "int8")
 LOSSES = ("squared-hinge", "hinge", "logistic")
 SOLVERS = ("dual", "newton", "proximal")
+_COSTS = "where linear.alpha and linear.lam, which stand for cp and cn, are none"
 
 
 @dataclasses.dataclass(frozen=True)
 class LinearConfig:
     """The classifiers of a level."""
 
-    loss: PerLevel[str] = setting("squared-hinge", "loss of one classifier", choices=LOSSES)
-    cp: PerLevel[float] = setting(1.0, "weight of positives' losses", low=1e-6, high=1e6)
-    cn: PerLevel[float] = setting(1.0, "weight of negatives' losses", low=1e-6, high=1e6)
-    alpha: PerLevel[float] | None = setting(None, "the paper's α = cn / cp; with `lam` instead of cp and cn", above=0)
-    lam: PerLevel[float] | None = setting(None, "the paper's λ = 1 / cp (for 1/2 |w|²)", above=0)
-    eps: PerLevel[float] = setting(0.1, "stop when the projected gradients span less than this", above=0)
-    max_iter: PerLevel[int] = setting(100, "passes over the instances at most", low=1, high=1_000_000)
+    loss: PerLevel[str] = setting(
+        "squared-hinge",
+        "loss of a classifier; choose logistic, with search.combiner = sigmoid, where scores should be probabilities",
+        choices=LOSSES, rank=3,
+    )  # fmt: skip
+    cp: PerLevel[float] = setting(
+        1.0,
+        "weight of a classifier's positives; a higher value fits them more closely; raise it where right labels rank "
+        "low",
+        low=1e-6, high=1e6, acts=Acts(lambda own, _: own.alpha is None or own.lam is None, _COSTS), rank=1,
+    )  # fmt: skip
+    cn: PerLevel[float] = setting(
+        1.0, "weight of a classifier's negatives; a higher value makes it predict its label less often",
+        low=1e-6, high=1e6, acts=Acts(lambda own, _: own.alpha is None or own.lam is None, _COSTS), rank=2,
+    )  # fmt: skip
+    alpha: PerLevel[float] | None = setting(
+        None,
+        "the paper's α = cn / cp: a higher value gives negatives more weight; set it with lam, in place of cp and cn",
+        above=0, rank=6,
+    )  # fmt: skip
+    lam: PerLevel[float] | None = setting(
+        None,
+        "the paper's λ = 1 / cp (for 1/2 |w|²): a higher value keeps weights smaller; set it with alpha, in place of "
+        "cp and cn",
+        above=0, rank=6,
+    )  # fmt: skip
+    eps: PerLevel[float] = setting(
+        0.1, "a classifier is done at this tolerance; a higher value trains faster and less exactly", above=0, rank=2
+    )
+    max_iter: PerLevel[int] = setting(
+        100, "passes over the documents at most; lower it to bound the time", low=1, high=1_000_000, rank=4
+    )
     solver: PerLevel[str] = setting(
         "dual",
-        "dual coordinate descent; newton (conjugate gradients, for one-vs-all); or proximal: ProXML's L1 regulariser "
-        "instead of 1/2 |w|². The last two are for the squared hinge",
-        choices=SOLVERS,
-    )
-    l1: PerLevel[float] = setting(0.1, "solver proximal: weight of |w|₁", low=1e-6, high=1e6)
+        "dual: coordinate descent, right for trees; newton: conjugate gradients, for one-vs-all; proximal: ProXML's L1 "
+        "penalty in place of 1/2 |w|². The last two need the squared hinge",
+        choices=SOLVERS, rank=4,
+    )  # fmt: skip
+    l1: PerLevel[float] = setting(
+        0.1, "strength of the proximal solver's L1 penalty; a higher value keeps fewer weights", low=1e-6, high=1e6,
+        acts=Acts(lambda own, _: "proximal" in each(own.solver), "with linear.solver = proximal"),
+    )  # fmt: skip
     start: PerLevel[str] = setting(
         "zero",
-        "first weights: 0; the combination of two means that tells positives from negatives (squared hinge); or those "
-        "of the network that they stand beside (solver newton)",
-        choices=("zero", "mean-separating", "network"),
-    )
-    bias: float = setting(1.0, "value of the bias feature; 0 = none", low=0, high=1e3)
-    threshold: PerLevel[float] = setting(0.1, "weights below this are dropped", low=0)
-    weights: PerLevel[str] = setting("float16", "how weights are stored", choices=WEIGHTS)
+        "first weights of a classifier: 0, what tells the means of its two classes apart (mean-separating: fewer "
+        "passes, with the squared hinge), or those of the network beside it (network: with linear.solver = newton)",
+        choices=("zero", "mean-separating", "network"), rank=6,
+    )  # fmt: skip
+    bias: float = setting(
+        1.0, "value of the bias feature; a higher value lets the bias grow more freely; 0: none", low=0, high=1e3,
+        rank=6,
+    )  # fmt: skip
+    threshold: PerLevel[float] = setting(
+        0.1, "drop smaller weights; a higher value gives a smaller and faster model, too high a value loses accuracy",
+        low=0, rank=1,
+    )  # fmt: skip
+    weights: PerLevel[str] = setting(
+        "float16", "how weights are stored; int8 needs half the space of float16, float32 twice as much",
+        choices=WEIGHTS, rank=4,
+    )  # fmt: skip
     relevance: str = setting(
         "off",
-        "cost-sensitive positives: off, induced from the label counts up the tree (induce), or the user's own values "
-        "at the leaves and up the tree (given)",
-        choices=("off", "induce", "given"),
-    )
+        "weight of a positive: 1 for all (off), by how many of the document's labels a cluster holds (induce), or your "
+        "own relevances (given)",
+        choices=("off", "induce", "given"), rank=4,
+    )  # fmt: skip
     weighting: PerLevel[str] = setting(
         "none",
-        "weights by propensity: a rare label's positives count more (pw), or a rare label's negatives less (pw-cb)",
-        choices=("none", "pw", "pw-cb"),
-    )
-    relevance_norm: str = setting("l1", "how a document's relevances are scaled", choices=("l1", "l2", "max", "none"))
+        "weights by propensity: a rare label's positives count more (pw) or its negatives less (pw-cb); set it where "
+        "rare labels matter",
+        choices=("none", "pw", "pw-cb"), rank=3,
+    )  # fmt: skip
+    relevance_norm: str = setting(
+        "l1",
+        "how a document's relevances are scaled: to the sum 1 (l1), the length 1 (l2), the largest 1 (max), or not "
+        "(none)",
+        choices=("l1", "l2", "max", "none"), rank=6,
+        acts=Acts(lambda own, _: own.relevance != "off", "with linear.relevance = induce or given"),
+    )  # fmt: skip
 
     def costs(self, level: int, levels: int) -> tuple[float, float]:
         """(cp, cn) of a level, from α and λ where they are given."""
-        cp, cn = at(self.cp, level, levels, "linear.cp"), at(self.cn, level, levels, "linear.cn")
         if (self.alpha is None) != (self.lam is None):
             raise ConfigError("linear.alpha and linear.lam go together; give both, or cp and cn instead.")
         if self.alpha is None or self.lam is None:
-            return cp, cn
-        if (self.cp, self.cn) != (1.0, 1.0):
-            raise ConfigError("linear.alpha and linear.lam stand for cp and cn; give one pair or the other, not both.")
+            return at(self.cp, level, levels, "linear.cp"), at(self.cn, level, levels, "linear.cn")
         alpha, lam = at(self.alpha, level, levels, "linear.alpha"), at(self.lam, level, levels, "linear.lam")
         if not (1e-6 <= 1 / lam <= 1e6 and 1e-6 <= alpha / lam <= 1e6):
             raise ConfigError(
@@ -101,8 +143,8 @@ class LinearConfig:
             raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
         if start == "network" and solver != "newton":
             raise ConfigError(
-                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}: weights of "
-                "its own are no start for the dual problem."
+                f"linear.start = 'network' is for linear.solver = 'newton', but the solver is {solver!r}, for which "
+                "weights are no start; set linear.solver = 'newton', or leave linear.start = 'zero'."
             )
 
 

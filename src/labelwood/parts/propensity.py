@@ -30,13 +30,14 @@ from numpy.typing import NDArray
 
 from .. import _core, limits
 from ..arrays.sparse import Csr, Features, as_dense, checked
-from ..base.config import setting
+from ..base.config import Acts, setting
 from ..base.progress import Tick
 from ..errors import ModelFileError
 from ..metrics.ranking import inverse_propensity, propensity_constants
 from .label_features import LabelFeatureConfig, pifa
 
-WEIGHTINGS = ("none", "pw", "pw-cb")
+_USED = "with tail.propensity_power above 0, or with linear.weighting = pw or pw-cb"
+_NEAR = "with tail.classifier_share below 1"
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int32]
 
@@ -46,22 +47,43 @@ class TailConfig:
     """What is known of the labels' frequencies, and how candidates are ranked again by it."""
 
     propensity: str | None = setting(
-        None, "data set whose usual propensity constants to take, e.g. Amazon-670K; A = 0.55, B = 1.5 for most"
-    )
-    a: float | None = setting(None, "propensity constant A, instead of the usual one", low=0, high=10)
-    b: float | None = setting(None, "propensity constant B, instead of the usual one", above=0, high=1000)
+        None,
+        "data set whose usual propensity constants hold, such as Amazon-670K; none: A = 0.55, B = 1.5, as for most",
+        acts=Acts(lambda _, recipe: recipe.uses_propensity, _USED), rank=6,
+    )  # fmt: skip
+    a: float | None = setting(
+        None, "propensity constant A; a higher value tells rare labels from frequent ones more sharply", low=0, high=10,
+        acts=Acts(lambda _, recipe: recipe.uses_propensity, _USED), rank=6,
+    )  # fmt: skip
+    b: float | None = setting(
+        None, "propensity constant B; a higher value makes labels of very few documents count less", above=0, high=1000,
+        acts=Acts(lambda _, recipe: recipe.uses_propensity, _USED), rank=6,
+    )  # fmt: skip
     propensity_power: float = setting(
-        0.0, "β: scores are multiplied by (inverse propensity)^β; a higher one puts rarer labels first; 0: not at all",
-        low=0, high=10,
+        0.0,
+        "β: scores are multiplied by (inverse propensity)^β; a higher value puts rarer labels first; try 0.5 where "
+        "rare labels matter; 0: off",
+        low=0, high=10, rank=1,
     )  # fmt: skip
     classifier_share: float = setting(
-        1.0, "α: share of the classifiers in the score; the rest is nearness to the label's documents", above=0, high=1
-    )
-    sharpness: float = setting(30.0, "γ: how sharply nearness tells near from far", above=0, high=1000)
+        1.0,
+        "α: share of the classifiers in the score, the rest being nearness to the label's documents; try 0.6 where "
+        "labels have few documents; 1: off",
+        above=0, high=1, rank=1,
+    )  # fmt: skip
+    sharpness: float = setting(
+        30.0, "γ: how sharply nearness tells near from far; a higher value lets only very near labels count",
+        above=0, high=1000, acts=Acts(lambda own, _: own.classifier_share < 1, _NEAR),
+    )  # fmt: skip
     centroid: int = setting(
-        64, "entries kept of a label's centroid, where classifier_share is below 1", low=1, high=limits.MAX_INDEX
-    )
-    candidates: int = setting(100, "labels of a document that are ranked again", low=1, high=limits.MAX_K)
+        64, "entries kept of the mean of a label's documents; more tell labels apart better and need more space",
+        low=1, high=limits.MAX_INDEX, acts=Acts(lambda own, _: own.classifier_share < 1, _NEAR),
+    )  # fmt: skip
+    candidates: int = setting(
+        100, "labels of a document that are ranked again; more let rarer labels in and take longer a text",
+        low=1, high=limits.MAX_K,
+        acts=Acts(lambda own, _: own.reranks, "with tail.propensity_power above 0 or tail.classifier_share below 1"),
+    )  # fmt: skip
 
     @property
     def reranks(self) -> bool:

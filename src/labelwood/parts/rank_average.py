@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core, limits
-from ..base.config import setting
+from ..base.config import Acts, setting
 from ..base.progress import Tick
 from ..errors import ConfigError
 
+_SEVERAL = "where several models predict together (ensemble.trees or ensemble.runs above 1)"
 AVERAGES = ("mean", "softmax", "sigmoid", "rank", "round-robin")
 
 
@@ -31,18 +32,44 @@ AVERAGES = ("mean", "softmax", "sigmoid", "rank", "round-robin")
 class EnsembleConfig:
     """How many trees, and how their rankings become one."""
 
-    trees: int = setting(1, "label trees, each with its own classifiers", low=1, high=limits.MAX_TREES)
-    average: str = setting("mean", "what is averaged over the trees; see docs/reference/recipes.md", choices=AVERAGES)
-    candidates: int = setting(20, "labels asked of each tree, if k is not more", low=1, high=limits.MAX_K)
-    weights: tuple[float, ...] | None = setting(None, "weight of each member; none: all the same", low=0, high=1e6)
+    trees: int = setting(
+        1,
+        "label trees that predict together, each with its own classifiers; three are usual: better, and three times "
+        "the cost",
+        low=1, high=limits.MAX_TREES, rank=1,
+        acts=Acts(
+            lambda _, recipe: not recipe.has_network,
+            "in methods without a network of their own, which has one label tree; use ensemble.runs instead",
+        ),
+    )  # fmt: skip
+    average: str = setting(
+        "mean",
+        "what is averaged over members: scores (mean), their softmax, probabilities (sigmoid: for margins), or ranks "
+        "(rank: for scores of different kinds); round-robin: members take turns",
+        choices=AVERAGES, acts=Acts(lambda _, recipe: recipe.members > 1, _SEVERAL),
+    )  # fmt: skip
+    candidates: int = setting(
+        20, "labels asked of each member, if k is not more; more let a single member's favourites in and take longer",
+        low=1, high=limits.MAX_K, acts=Acts(lambda _, recipe: recipe.members > 1, _SEVERAL),
+    )  # fmt: skip
+    weights: tuple[float, ...] | None = setting(
+        None, "weight of each member, as many as there are; none: all the same", low=0, high=1e6,
+        acts=Acts(lambda own, _: own.members > 1, "with ensemble.trees or ensemble.runs above 1"),
+    )  # fmt: skip
     runs: int = setting(
         1,
-        "times the whole recipe is trained; those of the same encoder and labels.kind have one seed after another",
-        low=1,
-        high=limits.MAX_TREES,
-    )
-    encoders: tuple[str, ...] | None = setting(None, "the encoder of each run; none: encoder.model for all")
-    labels: tuple[str, ...] | None = setting(None, "labels.kind of each run; none: the same for all")
+        "times the whole recipe is trained, each time with another seed, encoder or labels.kind; more are steadier, at "
+        "as many times the cost",
+        low=1, high=limits.MAX_TREES, rank=2,
+    )  # fmt: skip
+    encoders: tuple[str, ...] | None = setting(
+        None, "the encoder of each run, as many as ensemble.runs; none: encoder.model for all",
+        acts=Acts(lambda _, recipe: recipe.encoder.on, "where texts are read by an encoder too (encoder.model)"),
+    )  # fmt: skip
+    labels: tuple[str, ...] | None = setting(
+        None, "labels.kind of each run, as many as ensemble.runs; none: the same for all",
+        acts=Acts(lambda _, recipe: recipe.clusters_labels, "where labels are clustered by k-means"), rank=6,
+    )  # fmt: skip
 
     @property
     def members(self) -> int:

@@ -14,34 +14,49 @@ from numpy.typing import NDArray
 
 from .. import _core, limits
 from ..arrays.sparse import Features
-from ..base.config import PerLevel, at, setting
+from ..base.config import Acts, PerLevel, at, setting
 from ..base.progress import Tick
 from ..errors import ConfigError
 from .linear import LinearLevel
 
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
+_CLUSTERS = "on a tree of clusters, not a flat one"
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
     """How the tree is searched."""
 
-    beam: PerLevel[int] = setting(10, "nodes kept at each level above the labels", low=1, high=limits.MAX_BEAM)
+    beam: PerLevel[int] = setting(
+        10, "clusters kept at each level above the labels; more find more of the right labels and take longer a text",
+        low=1, high=limits.MAX_BEAM, rank=1,
+        acts=Acts(
+            lambda own, recipe: own.kind == "beam" and recipe.clusters, "with search.kind = beam on a tree of clusters"
+        ),
+    )  # fmt: skip
     kind: str = setting(
         "beam",
-        "keep the best nodes of each level (beam), or open nodes best first until the best labels are certain (exact)",
-        choices=("beam", "exact"),
-    )
-    discount: float = setting(1.0, "factor on the parent's log score when a child's is added", above=0, high=1)
+        "keep the best clusters of each level (beam), or open clusters best first until the best labels are certain "
+        "(exact: slower, nothing is lost on the way down)",
+        choices=("beam", "exact"), acts=Acts(lambda _, recipe: recipe.clusters, _CLUSTERS),
+    )  # fmt: skip
+    discount: float = setting(
+        1.0, "factor on a cluster's log score when a child's is added; lower it where clusters count too much",
+        above=0, high=1, acts=Acts(lambda _, recipe: recipe.clusters, _CLUSTERS), rank=6,
+    )  # fmt: skip
     combiner: PerLevel[str] = setting(
         "l3-hinge",
-        "how a level's margin m enters the score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid, or m alone (noop)",
+        "how a margin m becomes a score: exp(-max(0, 1-m)^p) for lp-hinge, sigmoid (for loss logistic), or m alone "
+        "(noop: for flat trees)",
         choices=COMBINERS,
-    )
+        acts=Acts(
+            lambda own, recipe: recipe.clusters or own.score == "path", "with search.score = path, or on clusters"
+        ),
+    )  # fmt: skip
     score: str = setting(
         "path",
-        "a label's score: the product down its path (path), or the margin of its own classifier alone (label); the "
-        "path then only chooses where to look",
+        "a label's score: the product down its path (path), or the margin of its own classifier alone (label); try "
+        "label where clusters mislead",
         choices=("path", "label"),
     )
 

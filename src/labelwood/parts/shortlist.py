@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, pointers
-from ..base.config import PerLevel, setting
+from ..base.config import Acts, PerLevel, each, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +22,19 @@ class ShortlistConfig:
 
     source: PerLevel[str] = setting(
         "teacher",
-        "parents of the true labels (teacher), parents predicted by the levels above (predicted), or both (union)",
-        choices=("teacher", "predicted", "union"),
-    )
+        "clusters whose labels a document helps to train: its true ones (teacher), the predicted ones (predicted), or "
+        "both (union); union gives harder negatives and takes longer",
+        choices=("teacher", "predicted", "union"), rank=2,
+    )  # fmt: skip
     parents: PerLevel[int] = setting(
-        10, "predicted parents of a document whose children are candidates; more find harder negatives", low=1
-    )
+        10,
+        "predicted clusters of a document whose labels are candidates; more give harder negatives and take longer",
+        low=1, rank=2,
+        acts=Acts(
+            lambda own, recipe: set(each(own.source)) != {"teacher"} or recipe.whole_network,
+            "with shortlist.source = predicted or union",
+        ),
+    )  # fmt: skip
 
 
 def all_rows(rows: int) -> Csr:

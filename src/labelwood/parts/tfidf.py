@@ -30,23 +30,51 @@ _IDF = ("none", "plain", "smooth")  # positions are the native codes
 class TfidfConfig:
     """What becomes a feature, and what it weighs."""
 
-    lowercase: bool = setting(True, "fold upper case to lower, one character to one")
-    accents: str = setting("keep", "keep accents, or strip them (é → e)", choices=("keep", "strip"))
-    min_chars: int = setting(2, "tokens with fewer characters are dropped", low=1, high=64)
+    lowercase: bool = setting(
+        True, "fold upper case to lower case; turn it off where case carries meaning, as in product codes", rank=6
+    )
+    accents: str = setting(
+        "keep", "keep accents, or strip them (é becomes e); strip where writers often leave them out",
+        choices=("keep", "strip"), rank=6,
+    )  # fmt: skip
+    min_chars: int = setting(
+        2, "drop tokens of fewer characters; a higher value drops more short words, 1 keeps all", low=1, high=64, rank=6
+    )
     words: tuple[int, ...] | None = setting(
-        (1, 1), "shortest and longest word n-gram", low=1, high=limits.MAX_WORD_GRAM
-    )
+        (1, 1),
+        "shortest and longest word n-gram; 1,2 adds pairs of neighbouring words, for a larger and slower model",
+        low=1, high=limits.MAX_WORD_GRAM, rank=1,
+    )  # fmt: skip
     chars: tuple[int, ...] | None = setting(
-        None, "shortest and longest character n-gram within ' word '", low=1, high=limits.MAX_CHAR_GRAM
+        None,
+        "shortest and longest character n-gram within a word; set 4,4 or 3,5 for inflected languages, compounds and "
+        "misspelt text",
+        low=1, high=limits.MAX_CHAR_GRAM, rank=1,
+    )  # fmt: skip
+    min_df: int = setting(
+        2, "drop terms in fewer documents than this; a higher value gives a smaller model, 1 keeps rare names",
+        low=1, high=limits.MAX_INDEX,
+    )  # fmt: skip
+    max_df: float = setting(
+        1.0, "drop terms in more than this share of the documents; lower it to drop very common words", above=0, high=1
     )
-    min_df: int = setting(2, "terms in fewer documents are dropped", low=1, high=limits.MAX_INDEX)
-    max_df: float = setting(1.0, "terms in more than this share of the documents are dropped", above=0, high=1)
     max_features: int | None = setting(
-        None, "keep only this many terms, those in most documents", low=1, high=limits.MAX_INDEX
+        None, "keep only this many terms, those in most documents; set it to bound the size of the model",
+        low=1, high=limits.MAX_INDEX,
+    )  # fmt: skip
+    sublinear: bool = setting(
+        True, "weigh a word said c times as 1 + ln c; turn it off where repetition should count in full"
     )
-    sublinear: bool = setting(True, "weigh a count tf as 1 + ln tf")
-    idf: str = setting("smooth", "smooth: ln((1+n)/(1+df)) + 1; plain: ln(n/df) + 1; none: 1", choices=_IDF)
-    norm: str = setting("l2", "scale every row to length one", choices=("l2", "none"))
+    idf: str = setting(
+        "smooth",
+        "weight of a term in df of n documents: ln((1+n)/(1+df)) + 1 (smooth), ln(n/df) + 1 (plain), or 1 (none); "
+        "seldom worth a change",
+        choices=_IDF, rank=7,
+    )  # fmt: skip
+    norm: str = setting(
+        "l2", "scale every document to length one (l2), or leave long documents larger (none)", choices=("l2", "none"),
+        rank=7,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         for name, pair, high in (
@@ -80,9 +108,11 @@ class FeaturesConfig:
     """What is done to the user's own features; those of a text are the business of `TfidfConfig`."""
 
     norm: str = setting(
-        "l2", "scale each row of the user's own features to length one (l2), or take it as it is (none)",
+        "l2",
+        "scale each row of your own features to length one (l2), or take it as it is (none); set none where the length "
+        "of a row matters",
         choices=("none", "l2"),
-    )  # fmt: skip
+    )
 
     def scaled(self, x: Features) -> Features:
         """X as training and search see it."""

@@ -24,12 +24,21 @@ from numpy.typing import NDArray
 from .. import _core, limits
 from ..arrays.sparse import Csr, Features, pointers
 from ..arrays.taxonomy import Taxonomy
-from ..base.config import setting
+from ..base.config import Acts, setting
 from ..base.progress import Tick
 from ..base.threads import available
 from ..errors import ConfigError, ModelFileError
 from .kmeans import Cutter, Nesting
 from .taxonomy_tree import nest
+
+_CUT = "in a balanced tree without given levels, or in an unbalanced one (its kind and levels)"
+_SIZED = "in a balanced tree without given levels (its kind and levels)"
+_UNEVEN = "in an unbalanced tree (its kind)"
+
+
+def _sized(own: TreeConfig) -> bool:
+    """Do the sizes of the levels follow from branch and leaf?"""
+    return own.kind == "balanced" and own.levels is None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,51 +47,94 @@ class TreeConfig:
 
     kind: str = setting(
         "balanced",
-        "k-means into equal parts (balanced) or into parts as large as they are (unbalanced), the labels alone (flat), "
-        "or the user's own tree (taxonomy)",
-        choices=("balanced", "unbalanced", "flat", "taxonomy"),
-    )
-    branch: int = setting(16, "children of an inner node", low=2, high=limits.MAX_CHILDREN)
+        "clusters of equal size (balanced) or of any size (unbalanced), no clusters (flat: every label learns from "
+        "every document; slow for many labels), or your own tree (taxonomy)",
+        choices=("balanced", "unbalanced", "flat", "taxonomy"), rank=2,
+    )  # fmt: skip
+    branch: int = setting(
+        16,
+        "children of an inner node; more make a tree of fewer levels, which takes longer and loses fewer labels on the "
+        "way down",
+        low=2, high=limits.MAX_CHILDREN, acts=Acts(lambda own, _: _sized(own) or own.kind == "unbalanced", _CUT),
+        rank=3,
+    )  # fmt: skip
     leaf: int = setting(
         100,
-        "at most this many labels under a last inner node; unbalanced: nodes of up to this many labels are not cut",
-        low=1,
-        high=limits.MAX_CHILDREN,
-    )
-    min_codes: int | None = setting(None, "stop merging levels at this many top nodes (default: branch)", low=1)
+        "at most this many labels in a last cluster; more make fewer and larger clusters, which take longer and lose "
+        "fewer labels; an unbalanced tree does not cut clusters of up to this size",
+        low=1, high=limits.MAX_CHILDREN, acts=Acts(lambda own, _: _sized(own) or own.kind == "unbalanced", _CUT),
+        rank=1,
+    )  # fmt: skip
+    min_codes: int | None = setting(
+        None,
+        "the first level has about this many clusters; a higher value leaves out upper levels; none: as many as branch",
+        low=1, acts=Acts(lambda own, _: _sized(own), _SIZED), rank=6,
+    )  # fmt: skip
     least: int | None = setting(
         None,
-        "at least this many last inner nodes, each of four labels or more: smaller leaves where labels are few",
-        low=2,
-    )
-    flat: int = setting(0, "up to so many labels stay without clusters; does not go with levels", low=0)
+        "at least this many last clusters, each of four labels or more; raise it where few labels make too few "
+        "clusters",
+        low=2, acts=Acts(lambda own, _: _sized(own), _SIZED), rank=6,
+    )  # fmt: skip
+    flat: int = setting(
+        0, "up to so many labels stay without clusters; raise it to train small label sets one-vs-all",
+        low=0, acts=Acts(lambda own, _: _sized(own), _SIZED), rank=6,
+    )  # fmt: skip
     levels: tuple[int, ...] | None = setting(
         None,
-        "explicit level sizes without the labels, or with them as in 16-256-3956; overrides branch and leaf",
-        low=1,
-    )
+        "sizes of all levels, such as 16-256, with or without the labels; set it for full control in place of branch "
+        "and leaf",
+        low=1, rank=6,
+        acts=Acts(lambda own, _: own.kind == "balanced", "in a balanced tree (its kind)"),
+    )  # fmt: skip
     split: str = setting(
         "bisect",
-        "cut a node by repeated balanced 2-means (bisect) or by B centres at once (kway)",
-        choices=("bisect", "kway"),
-    )
-    max_iter: int = setting(20, "k-means iterations per cut", low=1, high=10_000)
-    depth: int = setting(3, "levels of an unbalanced tree, the last being the labels", low=1, high=limits.MAX_LEVELS)
+        "cut a cluster in two again and again (bisect), or into all its parts at once (kway); seldom worth a change",
+        choices=("bisect", "kway"), rank=7,
+        acts=Acts(lambda own, _: own.kind == "balanced", "in a balanced tree (its kind)"),
+    )  # fmt: skip
+    max_iter: int = setting(
+        20, "rounds of k-means in a cut; more find slightly better clusters and take longer", low=1, high=10_000,
+        acts=Acts(
+            lambda own, _: own.kind != "flat" and (own.kind != "taxonomy" or own.widest is not None),
+            "where k-means cuts: in a tree of kind balanced or unbalanced, or in a taxonomy with widest",
+        ),
+        rank=7,
+    )  # fmt: skip
+    depth: int = setting(
+        3,
+        "levels of an unbalanced tree, the labels among them; more are faster with very many labels, and lose more on "
+        "the way down",
+        low=1, high=limits.MAX_LEVELS, acts=Acts(lambda own, _: own.kind == "unbalanced", _UNEVEN),
+    )  # fmt: skip
     sample: int = setting(
-        100, "labels per centre that the centres of an unbalanced tree are fitted on, before all labels join", low=1
-    )
-    shared: int = setting(0, "upper levels that all trees of an ensemble have in common", low=0)
+        100,
+        "labels per centre on which the centres of an unbalanced tree are fitted; more are steadier and take longer",
+        low=1, acts=Acts(lambda own, _: own.kind == "unbalanced", _UNEVEN), rank=7,
+    )  # fmt: skip
+    shared: int = setting(
+        0,
+        "upper levels that all trees of an ensemble have in common; more train faster and make the trees more alike",
+        low=0, rank=6,
+        acts=Acts(
+            lambda own, recipe: own is recipe.tree and own.kind != "flat" and recipe.ensemble.trees > 1,
+            "where several trees are cut by k-means (ensemble.trees above 1)",
+        ),
+    )  # fmt: skip
     parent: str = setting(
         "nearest",
-        "where a taxonomy gives several parents: the one with the most similar labels (nearest) or the first one named",
+        "where a taxonomy gives several parents: keep the one with the most similar labels (nearest), or the one named "
+        "first (first)",
         choices=("nearest", "first"),
-    )
+        acts=Acts(lambda own, _: own.kind == "taxonomy", "in a tree of kind taxonomy"),
+    )  # fmt: skip
     widest: int | None = setting(
         None,
-        "cut into equal parts what has more children than this: a taxonomy's nodes (default: none), or the last inner "
-        "nodes of an unbalanced tree (default: 10 times leaf)",
-        low=2,
-    )
+        "cut into equal parts what has more children than this; lower it where clusters are very wide; none: a "
+        "taxonomy stays as it is, an unbalanced tree cuts at 10 times leaf",
+        low=2, rank=6,
+        acts=Acts(lambda own, _: own.kind in {"taxonomy", "unbalanced"}, "in a tree of kind taxonomy or unbalanced"),
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,13 +203,13 @@ class Tree:
         return Tree(ptrs, leaves)  # type: ignore[arg-type]
 
 
-def level_sizes(labels: int, config: TreeConfig) -> tuple[int, ...]:
-    """K_1 < … < K_D = labels."""
+def level_sizes(labels: int, config: TreeConfig, name: str = "tree") -> tuple[int, ...]:
+    """K_1 < … < K_D = labels of a balanced tree; `name` is its section, for people."""
     if config.levels is not None:
         sizes = config.levels if config.levels[-1] == labels else (*config.levels, labels)
         if any(a >= b for a, b in pairwise(sizes)):
             raise ConfigError(
-                f"tree.levels is {'-'.join(map(str, config.levels))} for {labels} labels with positives; "
+                f"{name}.levels is {'-'.join(map(str, config.levels))} for {labels} labels with positives; "
                 "sizes must grow from level to level and stay below the number of labels."
             )
         return sizes

@@ -13,13 +13,11 @@ Each stage takes and gives `Keyed` values and is made once, whoever asks for it.
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 from .. import _core
 from ..arrays.names import Names
-from ..arrays.sparse import Csr
 from ..base.config import to_dict
 from ..base.run import Keeping, Run
 from ..data import Dataset
@@ -28,12 +26,14 @@ from ..models.ensemble import Ensemble
 from ..models.model import Model
 from ..models.predictor import Predictor
 from ..parts.rank_average import EnsembleConfig
-from ..parts.tree import Tree, level_sizes
+from ..parts.tree import Tree
+from ..recipes.checks import check
 from ..recipes.recipe import Recipe, check_depth
 from ..recipes.runs import by_documents, first_network, of_run
 from ..storage.keyed import Keyed
 from ..storage.stage_cache import Workspace
 from .blend import network_models
+from .facts import facts_of
 from .job import Documents, Job, made_model
 from .levels import TrainedLevel, label_centroids, shared_levels, train_levels
 from .networks import HeldOut, by_embedding, embed_label_texts, encode, fine_tune, held_out
@@ -90,16 +90,8 @@ def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
 
 def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
     """Train in a workspace of the caller's."""
-    recipe.ensemble.shares()  # refuses weights that do not fit before any work
-    recipe.search.check_kind()
-    if recipe.ensemble.encoders is not None and not recipe.encoder.on:
-        raise ConfigError("ensemble.encoders is given, but encoder.model is none; set it to one of them, too.")
-    _check_trees(recipe)
-    _check_ranker(recipe)
     problem = problem_of(data, recipe, valid)
-    _check_relevance(problem.y, recipe)
-    if recipe.encoder.on:
-        _check_levels(recipe, len(problem.seen))
+    check(recipe, facts_of(data, recipe))
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     names = Names.of(problem.names), Names.of(data.label_texts)
     try:
@@ -107,74 +99,6 @@ def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: D
     except (ConfigError, DataError):
         space.abandon()  # what was asked for cannot be trained: there is nothing to resume
         raise
-
-
-def _check_trees(recipe: Recipe) -> None:
-    """Say so when the trees of an ensemble cannot differ."""
-    kind, trees = recipe.tree.kind, recipe.ensemble.trees
-    if trees > 1 and (kind == "flat" or (kind == "taxonomy" and recipe.tree.widest is None)):
-        warnings.warn(
-            f"tree.kind = {kind!r} has nothing random in it, so the {trees} trees are the same; "
-            "ensemble.trees = 1 predicts the same in less time.",
-            stacklevel=4,
-        )
-
-
-def _check_ranker(recipe: Recipe) -> None:
-    """ConfigError where the recipe asks for a network that it does not have, or for several trees of one."""
-    if recipe.ranker != "tree" and not recipe.has_network:
-        raise ConfigError(
-            f"ranker = {recipe.ranker!r} needs a network that predicts by itself, but {recipe.method} trains none "
-            "(finetune.order = 'joint', or encoder.pooling = 'attention'); leave ranker = 'tree'."
-        )
-    encoder, finetune = recipe.encoder, recipe.finetune
-    if encoder.attends or encoder.engine == "bilstm":
-        what = "encoder.pooling = 'attention'" if encoder.attends else "encoder.engine = 'bilstm'"
-        if not finetune.on:
-            raise ConfigError(f"{what} starts from nothing, but finetune.on is false; set it to true.")
-        if encoder.runtime != "torch":
-            raise ConfigError(f"{what} needs encoder.runtime = 'torch', but it is {encoder.runtime!r}.")
-        if encoder.attends and finetune.order == "joint":
-            raise ConfigError(f"{what} needs finetune.order = 'levelwise', but it is 'joint'.")
-    if recipe.has_network and recipe.finetune.levels is not None and recipe.ranker != "network":
-        raise ConfigError(
-            f"finetune.levels = {recipe.finetune.levels} ends the network above the labels; ranker must be 'network' "
-            f"then, but is {recipe.ranker!r}."
-        )
-    if recipe.encoder.features == "words" and recipe.ranker != "network":
-        raise ConfigError(
-            "encoder.features = 'words' is for classifiers below a network's clusters (ranker = 'network'), but ranker "
-            f"is {recipe.ranker!r}; to do without the encoder, set encoder.model = none."
-        )
-    starts = recipe.linear.start if isinstance(recipe.linear.start, tuple) else (recipe.linear.start,)
-    if "network" in starts and (recipe.ranker != "network" or finetune.levels is not None or encoder.attends):
-        raise ConfigError(
-            "linear.start = 'network' is for classifiers beside a network that reaches the labels by its embedding "
-            "(cascadexml, lightxml; ranker = 'network'); leave linear.start = 'zero'."
-        )
-    if recipe.has_network and recipe.ensemble.trees > 1:
-        raise ConfigError("a network has one label tree, but ensemble.trees is above 1; use ensemble.runs instead.")
-
-
-def _check_levels(recipe: Recipe, labels: int) -> None:
-    """ConfigError where settings by level do not fit the label tree, as far as its depth is known before it is made: a
-    fine-tuning lies between."""
-    config = recipe.tree if recipe.has_network or recipe.levelwise.refine else recipe.coarse
-    if recipe.ranker == "tree" and config.kind in {"balanced", "flat"}:
-        check_depth(recipe, 1 if config.kind == "flat" else len(level_sizes(labels, config)))
-
-
-def _check_relevance(y: Csr, recipe: Recipe) -> None:
-    """Say so when relevances are not used, or are asked for and missing."""
-    plain, given = bool((y.data == 1).all()), recipe.linear.relevance == "given"
-    if not plain and not given:
-        warnings.warn(
-            f"the labels carry relevances, which linear.relevance = {recipe.linear.relevance!r} ignores; "
-            "use them with linear.relevance = 'given'.",
-            stacklevel=4,
-        )
-    if plain and given:
-        warnings.warn("linear.relevance is 'given', but every relevance is 1; did you mean 'induce'?", stacklevel=4)
 
 
 def _all_runs(job: Job) -> Predictor:

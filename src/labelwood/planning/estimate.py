@@ -12,7 +12,9 @@ from ..data import Dataset
 from ..errors import BudgetError
 from ..pipeline import levels, trees, words
 from ..pipeline.costs import Cost, Sizes
+from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
+from ..recipes.checks import check
 from ..recipes.recipe import Recipe
 from .trial import sizes_of, stage_seconds, trials
 
@@ -89,6 +91,7 @@ def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
 def _measured(data: Dataset, recipe: Recipe, run: Run) -> Measured:
     """Two trials, and a few steps of an encoder."""
     held, problem = memory_budget.held(), prepare(data)
+    check(recipe, facts_of(data, recipe))
     pair = trials(data, problem, recipe, run)
     sizes = sizes_of(data, problem, recipe, run, pair, held=held)
     seconds = stage_seconds(*pair, len(data))

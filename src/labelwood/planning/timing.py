@@ -16,8 +16,10 @@ from ..data import Dataset
 from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
 from ..pipeline.costs import Cost
+from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
-from ..recipes.recipe import from_plain
+from ..recipes.checks import check
+from ..recipes.methods import from_plain
 from ..storage import model_folder
 from ..storage.stage_cache import begun
 
@@ -78,6 +80,7 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
+    check(recipe, facts_of(data, recipe))
     kept = _kept_recipe(run.folder, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:
         return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))

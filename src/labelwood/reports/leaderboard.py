@@ -24,8 +24,8 @@ from ..errors import ConfigError, MissingExtraError, TrainingError, nearest
 from ..metrics.ranking import MetricsConfig
 from ..pipeline.training_set import prepare
 from ..recipes.extras import check_extras, missing
-from ..recipes.methods import resolve
-from ..recipes.recipe import NETWORK, Recipe, from_plain
+from ..recipes.methods import acting, from_plain, resolve
+from ..recipes.recipe import Recipe
 from ..storage import atomic_files
 from .figures import draw_leaderboard
 
@@ -105,23 +105,27 @@ class Leaderboard:
 def recipes(
     methods: Sequence[str] | None, settings: Mapping[str, object], seed: int | None, *, taxonomy: bool = False
 ) -> dict[str, Recipe]:
-    """Recipes by name; a name is a method, or method:preset. Settings go to the recipes that have such a part.
+    """Recipes by name; a name is a method, or method:preset+preset. Settings go to the recipes in which they act.
 
     None stands for the usual ones, without those that need a package that is not installed.
     """
     if isinstance(methods, str):
         raise ConfigError(f"methods must be a list of names, but is {methods!r}; write [{methods!r}].")
-    found = {}
+    found: dict[str, Recipe] = {}
+    used: set[str] = set()
     for name in USUAL if methods is None else methods:
         method, _, preset = name.partition(":")
-        recipe = resolve(method, preset=preset or None, seed=seed, taxonomy=taxonomy)
+        presets = preset.replace("+", ",") or None
+        recipe = resolve(method, preset=presets, seed=seed, taxonomy=taxonomy)
         if methods is None and missing(recipe) is not None:
             _warn_left_out(recipe)
             continue
         check_extras(recipe, way_out=", or leave it out of the methods")
-        neural = ("encoder.", "ranker", "network_share", *(f"{section}." for section in NETWORK))
-        own = {key: value for key, value in settings.items() if recipe.encoder.on or not key.startswith(neural)}
-        found[name] = resolve(method, preset=preset or None, settings=own, seed=seed, taxonomy=taxonomy)
+        own = acting(method, settings, preset=presets, taxonomy=taxonomy)
+        used |= own.keys()
+        found[name] = resolve(method, preset=presets, settings=own, seed=seed, taxonomy=taxonomy)
+    if left := [key for key in settings if key not in used]:
+        raise ConfigError(f"{', '.join(left)} cannot act in any of {', '.join(found)}; leave it out.")
     if methods is not None and len(found) < len(methods):
         raise ConfigError("a method is named twice; give each once, or with different presets (method:preset).")
     return found

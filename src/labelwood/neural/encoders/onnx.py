@@ -148,9 +148,11 @@ class _Graph:
         inputs = [x, self.weight(f"{weights}.weight"), self.weight(f"{weights}.bias")]
         return self.node("LayerNormalization", inputs, output, epsilon=self.shape.eps, axis=-1)
 
-    def linear(self, x: str, weights: str, *, bias: bool = True) -> str:
-        out = self.node("MatMul", [x, self.weight(f"{weights}.weight", transposed=True)], f"{weights}.product")
-        return self.node("Add", [out, self.weight(f"{weights}.bias")], f"{weights}.sum") if bias else out
+    def linear(self, x: str, weights: str, *, bias: bool = True, name: str = "") -> str:
+        """x·W + b; `name` where the same weights are used again."""
+        name = name or weights
+        out = self.node("MatMul", [x, self.weight(f"{weights}.weight", transposed=True)], f"{name}.product")
+        return self.node("Add", [out, self.weight(f"{weights}.bias")], f"{name}.sum") if bias else out
 
     def skip_norm(self, x: str, skip: str, layer: str, part: tuple[str, str]) -> str:
         """norm(x + bias + skip) in one operator."""
@@ -182,7 +184,9 @@ class _Graph:
         first = self.node("Gather", [h, self.constant("first", np.array(0, np.int64))], f"{name}.summary", axis=1)
         if pooling == "cls" or not self.shape.pooler:
             return first
-        return self.node("Tanh", [self.linear(first, "pooler")], f"{name}.tanh")
+        again = any(node.name == "pooler.product" for node in self.nodes)
+        sums = self.linear(first, "pooler", name=f"{name}.pooler" if again else "")
+        return self.node("Tanh", [sums], f"{name}.tanh")
 
     def mean(self, h: str, name: str) -> str:
         axis = self.constant("token_axis", np.array([1], np.int64))

@@ -51,13 +51,39 @@ class Source:
 def find(model: str) -> Source:
     """The encoder that `encoder.model` names; ConfigError says what is missing, and the way out."""
     folder = _folder(model)
+    find_config(folder, model)
+    return read(folder)
+
+
+def peek(model: str) -> dict[str, Any] | str | None:
+    """The config of an encoder that is here, or what is wrong with it; None for one of the hub. Nothing is fetched."""
+    path = Path(model).expanduser()
+    packaged = os.environ.get("LABELWOOD_ENCODER") or importlib.util.find_spec(MINILM_PACKAGE)
+    if not (packaged if model == "minilm" else path.exists() or model.startswith((".", "/", "~"))):
+        return None
+    try:
+        return find_config(_folder(model), model)
+    except ConfigError as error:
+        return str(error)
+
+
+def find_config(folder: Path, model: str) -> dict[str, Any]:
+    """The config in an encoder's folder, which must have weights."""
     if not folder.is_dir():
         raise ConfigError(f"the encoder {model!r} is not a folder; give a folder, a hub id, or minilm.")
-    return read(folder)
+    return _parts(folder)[0]
 
 
 def read(folder: Path) -> Source:
     """The encoder in a folder, checked before any work."""
+    config, files = _parts(folder)
+    path = folder / "config.json"
+    words = sorted(p for p in folder.iterdir() if p.suffix in {".json", ".txt", ".model"} and p != path)
+    return Source(folder, config, _digest([path, *words, *files]))
+
+
+def _parts(folder: Path) -> tuple[dict[str, Any], list[Path]]:
+    """The config of the encoder in a folder, and the files of its weights; ConfigError says what is wrong with it."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -75,8 +101,7 @@ def read(folder: Path) -> Source:
         others = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".h5", ".msgpack", ".pt", ".ckpt"})
         found = f"only {others[0]}, which could run code when opened" if others else "none"
         raise ConfigError(f"the encoder folder {folder} must hold its weights as .safetensors, but has {found}.")
-    words = sorted(p for p in folder.iterdir() if p.suffix in {".json", ".txt", ".model"} and p != path)
-    return Source(folder, config, _digest([path, *words, *files]))
+    return config, files
 
 
 def _folder(model: str) -> Path:

@@ -1,0 +1,15 @@
+"""What the checks of a recipe must know of the data and of the encoders that are here: nothing is read or fetched."""
+
+from __future__ import annotations
+
+from ..data import Dataset
+from ..neural.encoders import pretrained
+from ..recipes.checks import Facts
+from ..recipes.recipe import Recipe
+
+
+def facts_of(data: Dataset, recipe: Recipe) -> Facts:
+    """Facts of a data set, and of the encoders that the recipe names."""
+    names = (recipe.ensemble.encoders or (recipe.encoder.model,)) if recipe.encoder.on else ()
+    peeked = {name: pretrained.peek(name) for name in names if name != "none"}
+    return Facts.of(data, {name: found for name, found in peeked.items() if found is not None})
