@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 import labelwood as lw
 import prose
@@ -264,6 +265,17 @@ def test_the_commands_are_whole():
     page = text_of(DOCS / "reference" / "command-line.md")
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert not {name for name in names if f"`labelwood {name}" not in page}
+
+
+@pytest.mark.parametrize("page", [README, *(page for page in PAGES if page.parent.name != "results")], ids=name_of)
+def test_every_option_that_is_named_exists(page):
+    from labelwood.cli import app
+
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    known = {name for command in commands for parameter in command.params for name in parameter.opts}
+    others = {"--version", "--help", "--no-deps"}  # of the program itself, and of pip
+    for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", code_of(page)):
+        assert option in known | others, f"{name_of(page)} names {option}"
 
 
 def test_the_api_page_is_that_of_the_docstrings():
