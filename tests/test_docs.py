@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 import labelwood as lw
 import prose
@@ -229,6 +230,7 @@ def test_results_name_their_commands(page):
 
 SETTINGS = {row.path for row in describe(METHODS["xr-linear"].recipe)}
 SECTIONS = sorted({path.partition(".")[0] for path in SETTINGS if "." in path})
+KEYS = {"encoder.config", "encoder.architecture"}  # of a manifest
 ENDINGS = ("py", "cpp", "h", "md", "json", "jsonl", "csv", "tsv", "xz", "txt", "svm", "toml", "parquet", "svg")
 DOTTED = re.compile(rf"(?<![\w./-])({'|'.join(SECTIONS)})\.([a-z]\w*)(?![\w(])")
 GIVEN = re.compile(rf"(?<![\w./:-])((?:{'|'.join(SECTIONS)})\.[a-z]\w*|ranker|network_share|seed)=([\w.,+-]+)")
@@ -243,7 +245,7 @@ def code_of(page: Path) -> str:
 @pytest.mark.parametrize("page", [README, *PAGES], ids=name_of)
 def test_every_setting_that_is_named_exists(page):
     for section, key in DOTTED.findall(code_of(page)):
-        assert f"{section}.{key}" in SETTINGS or key in ENDINGS, f"{name_of(page)} names {section}.{key}"
+        assert f"{section}.{key}" in SETTINGS | KEYS or key in ENDINGS, f"{name_of(page)} names {section}.{key}"
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=name_of)
@@ -264,6 +266,17 @@ def test_the_commands_are_whole():
     page = text_of(DOCS / "reference" / "command-line.md")
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert not {name for name in names if f"`labelwood {name}" not in page}
+
+
+@pytest.mark.parametrize("page", [README, *(page for page in PAGES if page.parent.name != "results")], ids=name_of)
+def test_every_option_that_is_named_exists(page):
+    from labelwood.cli import app
+
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    known = {name for command in commands for parameter in command.params for name in parameter.opts}
+    others = {"--version", "--help", "--no-deps"}  # of the program itself, and of pip
+    for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", code_of(page)):
+        assert option in known | others, f"{name_of(page)} names {option}"
 
 
 def test_the_api_page_is_that_of_the_docstrings():
