@@ -145,12 +145,14 @@ class Recursion(Tuning):
     # --- matching ---------------------------------------------------------------------------------
 
     def _match(self, t: int, tuned: Tuned, above: Matched | None) -> Matched:
+        linear = matcher.with_costs_of(self.recipe.linear, t)
         inputs = {
             "tuned": tuned.key,
             "above": None if above is None else above.key,
             "matcher": self.recipe.levelwise.matcher,
             "width": self.width(t + 1),
             "scale": self.recipe.encoder.scale,
+            "costs": [linear.cp, linear.cn, linear.relevance, linear.relevance_norm],
         }
         stage = self.space.stage(f"match-{t + 1}", inputs, partial(self._matched, t, tuned, above))
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
@@ -162,18 +164,14 @@ class Recursion(Tuning):
         with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
             if self.recipe.levelwise.matcher != "transformer":
                 m = self.shortlist(t, above)
-                m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(self._linear_costs(t))
-                found.append(matcher.by_linear(level, x, m, costs, seed=self.recipe.seed, progress=tick))
+                linear = matcher.with_costs_of(self.recipe.linear, t)
+                counts = up(self.y if linear.relevance == "given" else binary(self.y), self.tree, t)
+                m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(relevance(counts, linear))
+                found.append(matcher.by_linear(level, x, m, costs, linear, seed=self.recipe.seed, progress=tick))
             if self.recipe.levelwise.matcher != "concat":
                 found.append(matcher.by_head(level, tuned.head(t), tuned.embedding))
             nodes, scores = found[0] if len(found) == 1 else matcher.averaged(found[0], found[1], level)
         return {"nodes": nodes, "scores": scores}
-
-    def _linear_costs(self, t: int) -> Csr:
-        """Costs of the linear matcher's positives: l1-normalised wherever there are costs at all."""
-        costs = self.targets(t)
-        plain = self.config.relevance == "off" or self.config.relevance_norm == "l1"
-        return costs if plain else relevance(costs, LinearConfig(relevance="induce"))
 
     def features(self, tuned: Tuned) -> Features:
         """Φ_cat (eq. 10): words and embedding, each of length one."""

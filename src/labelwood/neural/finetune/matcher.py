@@ -23,7 +23,6 @@ from ..training.candidates import Candidates
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # W (K, d), b (K,)
 SEARCH = SearchConfig(combiner="l3-hinge")
-LINEAR = LinearConfig(threshold=0.001, weights="float32")
 BLOCK = 256  # documents whose candidates are scored together
 
 
@@ -57,10 +56,27 @@ class Level:
         return Candidates.below(m, self.tree.child_ptrs[self.number])
 
 
-def by_linear(level: Level, x: Features, m: Csr, costs: Csr, *, seed: int, progress: Tick | None = None) -> Found:
+def with_costs_of(linear: LinearConfig, t: int) -> LinearConfig:
+    """Settings of the linear matcher of level t: its α and λ (cp and cn) and relevances are those of the classifiers.
+
+    Their tree may have another depth, and its last level is that of the labels. So of a list of costs the matcher
+    takes the value at its own level, but never the last one, if there is another.
+    """
+    lists = [value for value in (linear.cp, linear.cn, linear.alpha, linear.lam) if isinstance(value, tuple)]
+    levels = max((len(values) for values in lists), default=t + 2)
+    cp, cn = linear.costs(min(t, max(0, levels - 2)), levels)
+    return LinearConfig(
+        cp=cp, cn=cn, relevance=linear.relevance, relevance_norm=linear.relevance_norm, threshold=0.001,
+        weights="float32",
+    )  # fmt: skip
+
+
+def by_linear(
+    level: Level, x: Features, m: Csr, costs: Csr, linear: LinearConfig, *, seed: int, progress: Tick | None = None
+) -> Found:
     """A linear level on Φ, searched from the clusters that were predicted before."""
     t, tree, above = level.number, level.tree, level.above
-    made = train_level(x, costs, m, tree.child_ptrs[t], LINEAR, place=Place(t, tree.depth, seed), threads=level.threads)
+    made = train_level(x, costs, m, tree.child_ptrs[t], linear, place=Place(t, tree.depth, seed), threads=level.threads)
     start = None if above is None else (above.nodes, above.scores)
     what = Search(SEARCH, tree.depth, level.keep, above=0 if above is None else t, start=start, logs=True)
     return search(x, [made], what, threads=level.threads, progress=progress)
