@@ -8,10 +8,10 @@ from typing import Any
 from .. import limits
 from ..base.config import PerLevel, setting
 from ..errors import ConfigError, ModelFileError
+from ..parts import losses
 
 POOLINGS = ("mean", "cls", "pooler", "attention")
 RUNTIMES = ("torch", "onnx", "onnx-int8")
-LOSSES = ("squared-hinge", "hinge", "logistic")
 WIDTHS = ("hidden_size", "dim", "d_model")  # what encoders' configs call their width
 
 
@@ -120,7 +120,7 @@ class FinetuneConfig:
     shard_tokens: int = setting(
         16384, "tokens that go through the encoder at once; fewer need less memory; a step adds up its shards", low=1
     )
-    loss: PerLevel[str] = setting("squared-hinge", "loss of a candidate", choices=LOSSES)
+    loss: PerLevel[str] = setting("squared-hinge", "loss of a candidate", choices=losses.NAMES)
     relevance: str = setting(
         "induce",
         "weights of positive clusters: how many labels of the document they hold (induce, the paper's eq. 6), or 1 "

@@ -17,6 +17,7 @@ from ...base.config import at, at_path, to_dict
 from ...errors import ConfigError
 from ...parts.label_features import binary
 from ...parts.linear import LinearConfig, relevance
+from ...parts.losses import LOSSES
 from ...parts.tree import Tree, up
 from ...recipes.network_settings import FinetuneConfig
 from ..embedder import Embedder
@@ -156,10 +157,8 @@ class Tuning:
         least = 0.5 * float(np.mean(each * y.data[true])) if len(each) else 0.5
         known = share[share > 0]
         least_negative = 0.5 * alpha * (float(known.mean()) if len(known) else 1.0)
-        found = best_bias(
-            self.at("finetune.loss", t), np.maximum(positive, least), np.maximum(negative, least_negative)
-        )
-        return found.astype(np.float32)
+        loss = LOSSES[self.at("finetune.loss", t)]
+        return loss.prior(np.maximum(positive, least), np.maximum(negative, least_negative)).astype(np.float32)
 
     def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
         """One with given weights."""
@@ -236,12 +235,3 @@ class Tuning:
             clip=rates.clip, checks=self.at("finetune.checks", t), mixed=rates.mixed, shape=rates.schedule,
             fall=rates.fall, head_shrink=rates.head_weight_decay, average_from=rates.average_from,
         )  # fmt: skip
-
-
-def best_bias(loss: str, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where positive · loss(b) + negative · loss(-b) is least; both weights are above 0."""
-    if loss == "logistic":
-        return np.log(positive / negative)
-    if loss == "hinge":  # a line between -1 and 1, so one of its ends
-        return np.sign(positive - negative)
-    return (positive - negative) / (positive + negative)
