@@ -227,7 +227,7 @@ def test_a_heads_ranking_counts_the_path():
     """Two clusters with log scores -1 and -3, a child of each with the same logit: the first cluster's comes first."""
     tree = Tree((np.array([0, 2]), np.array([0, 1, 2])), np.array([0, 1], np.int32))
     above = matcher.Matched("", np.array([[0, 1]], np.int32), np.array([[-1.0, -3.0]], np.float32))
-    level = matcher.Level(tree, 1, above, 2, 1)
+    level = matcher.MatchedLevel(tree, 1, above, 2, 1)
     weights = np.zeros((2, 4), np.float32), np.zeros(2, np.float32)
     nodes, scores = matcher.by_head(level, weights, np.ones((1, 4), np.float32))
     assert nodes.tolist() == [[0, 1]]

@@ -80,7 +80,7 @@ def attending(levels: Levels) -> tuple[list[AttentionLevel], list[LinearLevel]]:
     return cast(list[AttentionLevel], deep), cast(list[LinearLevel], list(levels[len(deep) :]))
 
 
-def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.Scorer:
+def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.CandidateScorer:
     """Label attention of a level's network and its rows, over some documents."""
     rows, bias = weights
 
@@ -90,7 +90,7 @@ def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tok
         found: NDArray[np.float32] = network.attended(tokens.take(np.arange(part.start, part.stop)), table, candidates)
         return found
 
-    return matcher.Scorer(len(tokens), logits, BLOCK)
+    return matcher.CandidateScorer(len(tokens), logits, BLOCK)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Descent:
             if network.widths != (level.rows.shape[1],):
                 raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {network.width}.")
             with encoder.threads(self.threads, network, float(tokens.offsets[-1])):
-                what = matcher.Level(self.tree, t, found, keep, self.threads)
+                what = matcher.MatchedLevel(self.tree, t, found, keep, self.threads)
                 last = progress if t + 1 == begin + len(keeps) else None
                 by = scorer(network, (level.rows, level.bias), tokens)
                 found = matcher.Matched("", *matcher.ranked(what, by, path=True, progress=last))

@@ -1,8 +1,8 @@
 """Encoders: packed tokens in, one vector for each document and each reading out.
 
 A reading says which layers and how: the mean over a document's tokens, its first token, or the pretrained pooler on
-top of that; where labels attend, it is all tokens (attention.py). Two engines give the same numbers: our own BERT
-without padding (lean.py) and the models of transformers. The third is a BiLSTM (bilstm.py).
+top of that; where labels attend, it is all tokens (label_attention.py). Two engines give the same numbers: our own BERT
+without padding (bert.py) and the models of transformers. The third is a BiLSTM (bilstm.py).
 """
 
 from __future__ import annotations

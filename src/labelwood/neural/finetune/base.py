@@ -1,6 +1,6 @@
-"""What every fine-tuning of an encoder over a label tree shares: its documents, targets, settings and first states.
+"""The part that all ways to fine-tune over a label tree share: documents, targets, settings and first states.
 
-recursive.py trains the levels one after the other (XR-Transformer), cascade.py all at once (CascadeXML).
+levelwise.py trains the levels one after the other (XR-Transformer), joint.py all at once (CascadeXML).
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class Tuning:
         import torch
 
         from ..training.head import Head
-        from ..training.trainer import mixed
+        from ..training.trainer import mixed_key
 
-        generator = torch.Generator().manual_seed(mixed(self.recipe.seed, t, 2) % 2**63)
+        generator = torch.Generator().manual_seed(mixed_key(self.recipe.seed, t, 2) % 2**63)
         moments = self.recipe.optimiser.head_moments
         head = Head.random(self.tree.size(t), width, generator, self.run.device, glorot=glorot, moments=moments)
         if self.config.first_bias == "prior":
@@ -161,7 +161,7 @@ class Tuning:
         return loss.prior(np.maximum(positive, least), np.maximum(negative, least_negative)).astype(np.float32)
 
     def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
-        """One with given weights."""
+        """A head with given weights."""
         import torch
 
         from ..training.head import Head
@@ -204,12 +204,12 @@ class Tuning:
         return min(int(found), self.tree.size(t - 1))
 
     def head_lr(self, t: int) -> float:
-        """Of a level's head."""
+        """Learning rate of a level's head."""
         first, rate = self.recipe.optimiser.first_head_lr, self.at("optimiser.head_lr", t)
         return rate if t or first is None else first
 
     def settings(self, t: int) -> dict[str, Any]:
-        """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
+        """Settings that the fine-tuning of one level depends on, and no others: other runs may share its stage."""
         others = {"on", "order", "levels", "epochs", "steps", "parents"}
         paths = [f"finetune.{name}" for name in to_dict(self.config) if name not in others]
         paths += [f"optimiser.{name}" for name in to_dict(self.recipe.optimiser) if not name.endswith("head_lr")]
@@ -218,7 +218,7 @@ class Tuning:
         return {**{path: self.at(path, t) for path in paths}, "steps": self.steps(t), "head_lr": self.head_lr(t)}
 
     def steps(self, t: int) -> int:
-        """Of a level."""
+        """Steps of a level's training."""
         if self.config.steps is not None:
             return at(self.config.steps, t, self.levels, "finetune.steps")
         rows = len(self.split[0])

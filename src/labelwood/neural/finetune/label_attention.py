@@ -1,6 +1,6 @@
 """AttentionXML (its Algorithm 1): a network for each level of the label tree, one after the other, coarse to fine.
 
-Labels attend to the tokens by themselves (attention.py), so a level's network is its own: it starts from the one above
+Labels attend to the tokens by themselves, so a level's network is its own: it starts from the one above
 — word vectors, encoder and shared MLP — with new rows for its nodes, and learns on the children of the true parents and
 of those that the network above finds itself. A label's score is the product of the probabilities down its path.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stepwise(Recursion):
-    """One network after the other."""
+    """A fine-tuning of one network after the other."""
 
     @cached_property
     def levels(self) -> int:
@@ -53,7 +53,7 @@ class Stepwise(Recursion):
         )  # fmt: skip
 
     def embeds(self, t: int) -> bool:
-        """Nobody reads embeddings between the levels."""
+        """Say no: nothing reads embeddings between the levels."""
         return False
 
     def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
@@ -65,7 +65,7 @@ class Stepwise(Recursion):
         from ..encoders import encoder as encoders
 
         network, weights = self.network(tuned), tuned.head(t)
-        level = matcher.Level(self.tree, t, above, self.width(t + 1), self.run.workers)
+        level = matcher.MatchedLevel(self.tree, t, above, self.width(t + 1), self.run.workers)
         with (
             encoders.threads(self.run.workers, network, float(self.tokens.offsets[-1])),
             self.run.progress.stage(f"matching level {t + 1}", len(self.tokens), "docs") as tick,
@@ -73,6 +73,6 @@ class Stepwise(Recursion):
             nodes, scores = matcher.ranked(level, self.scorer(network, weights, self.tokens), path=True, progress=tick)
         return {"nodes": nodes, "scores": scores}
 
-    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.Scorer:
+    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.CandidateScorer:
         """Label attention."""
         return scorer(network, weights, tokens)

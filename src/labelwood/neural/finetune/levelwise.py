@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recursion(Tuning):
-    """One level after the other."""
+    """A fine-tuning of one level after the other."""
 
     def train(self) -> Tuned | None:
         """All levels; None if no level can be fine-tuned."""
@@ -158,8 +158,8 @@ class Recursion(Tuning):
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
 
     def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
-        """The clusters that are predicted for the next level, by whom the recipe says (eq. 7)."""
-        level = matcher.Level(self.tree, t, above, min(self.width(t + 1), self.tree.size(t)), self.run.workers)
+        """Clusters that are predicted for the next level, by the matcher of the recipe (eq. 7)."""
+        level = matcher.MatchedLevel(self.tree, t, above, min(self.width(t + 1), self.tree.size(t)), self.run.workers)
         x, found = self.features(tuned), []
         with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
             if self.recipe.levelwise.matcher != "transformer":
@@ -183,12 +183,12 @@ class Recursion(Tuning):
     def _quality(self, network: Encoder, head: Head, t: int, held: NDArray[np.int64], matched: Matched | None) -> float:
         """Mean of P@1 … P@k of the level on held-back documents, nothing forced into their shortlists."""
         k = min(self.config.check_k, head.nodes)
-        level = matcher.Level(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
+        level = matcher.MatchedLevel(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
         ids, _ = matcher.ranked(level, self.scorer(network, head.weights, self.tokens.take(held)))
         truth = up(binary(self.y.take(held)), self.tree, t)
         found = hits(ids.astype(np.int64), truth)
         return float((np.cumsum(found, axis=1) / np.arange(1, k + 1)).mean())
 
-    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.Scorer:
+    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.CandidateScorer:
         """The network's own scores of some documents."""
-        return matcher.Scorer.linear(weights, network.embed(tokens))
+        return matcher.CandidateScorer.linear(weights, network.embed(tokens))

@@ -20,7 +20,7 @@ from ...parts.shortlist import from_ids
 from ...parts.tree import Tree
 from ..training.candidates import Candidates
 
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]
+RankedNodes = tuple[NDArray[np.int32], NDArray[np.float32]]
 Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # W (K, d), b (K,)
 SEARCH = SearchConfig(combiner="l3-hinge")
 BLOCK = 256  # documents whose candidates are scored together
@@ -39,8 +39,8 @@ class Matched:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Level:
-    """The level that is matched, below what was matched before it."""
+class MatchedLevel:
+    """A level whose nodes are ranked, below the clusters that were matched before it."""
 
     tree: Tree
     number: int
@@ -72,8 +72,15 @@ def with_costs_of(linear: LinearConfig, t: int) -> LinearConfig:
 
 
 def by_linear(
-    level: Level, x: Features, m: Csr, costs: Csr, linear: LinearConfig, *, seed: int, progress: Tick | None = None
-) -> Found:
+    level: MatchedLevel,
+    x: Features,
+    m: Csr,
+    costs: Csr,
+    linear: LinearConfig,
+    *,
+    seed: int,
+    progress: Tick | None = None,
+) -> RankedNodes:
     """A linear level on Φ, searched from the clusters that were predicted before."""
     t, tree, above = level.number, level.tree, level.above
     made = train_level(x, costs, m, tree.child_ptrs[t], linear, place=Place(t, tree.depth, seed), threads=level.threads)
@@ -82,13 +89,13 @@ def by_linear(
     return search(x, [made], what, threads=level.threads, progress=progress)
 
 
-def by_head(level: Level, weights: Weights, embedding: NDArray[np.floating]) -> Found:
+def by_head(level: MatchedLevel, weights: Weights, embedding: NDArray[np.floating]) -> RankedNodes:
     """The head's own ranking; a score is the logarithm of the probabilities down the path."""
-    return ranked(level, Scorer.linear(weights, embedding), path=True)
+    return ranked(level, CandidateScorer.linear(weights, embedding), path=True)
 
 
-def averaged(a: Found, b: Found, level: Level) -> Found:
-    """The mean of two rankings' probabilities; who is missing in one has 0 there."""
+def averaged(a: RankedNodes, b: RankedNodes, level: MatchedLevel) -> RankedNodes:
+    """The mean of two rankings' probabilities; a node that one of them lacks has 0 there."""
     rankings = [
         Ranking(ids, np.where(ids < 0, 0, np.exp(logs)).astype(np.float32), margins=False) for ids, logs in (a, b)
     ]
@@ -97,7 +104,7 @@ def averaged(a: Found, b: Found, level: Level) -> Found:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scorer:
+class CandidateScorer:
     """Scores of the candidates of n documents: (rows of a block, their candidates) → logits (P,)."""
 
     n: int
@@ -105,7 +112,7 @@ class Scorer:
     block: int = BLOCK
 
     @staticmethod
-    def linear(weights: Weights, embedding: NDArray[np.floating]) -> Scorer:
+    def linear(weights: Weights, embedding: NDArray[np.floating]) -> CandidateScorer:
         """A head on embeddings (n, d)."""
         weight, bias = weights
 
@@ -114,10 +121,12 @@ class Scorer:
             scores = np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes]
             return scores[candidates.rows, candidates.places]
 
-        return Scorer(len(embedding), logits)
+        return CandidateScorer(len(embedding), logits)
 
 
-def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick | None = None) -> Found:
+def ranked(
+    level: MatchedLevel, scorer: CandidateScorer, *, path: bool = False, progress: Tick | None = None
+) -> RankedNodes:
     """The best nodes (n, keep) by a head, among the children of what was predicted before; -1 for none.
 
     Their scores are logits or, with `path`, log sigmoids added to the scores of their parents.
@@ -144,7 +153,7 @@ def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick |
     return ids, best
 
 
-def _parents(level: Level, rows: slice, candidates: Candidates) -> NDArray[np.float32] | np.float32:
+def _parents(level: MatchedLevel, rows: slice, candidates: Candidates) -> NDArray[np.float32] | np.float32:
     """Log scores (P,) of the parents of candidates; 0 under the root."""
     if level.above is None:
         return np.float32(0)

@@ -99,7 +99,7 @@ class Head:
             yield at, table, grad
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """Everything, for a checkpoint."""
+        """All weights and moments, for a checkpoint."""
         return {"table": self.table.cpu().numpy(), **self.moments.tensors()}
 
     def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
