@@ -18,7 +18,7 @@ READ = EncoderConfig(model="minilm")
 SMALL: dict[str, object] = {"finetune.epochs": 2, "coarse.levels": (4,), "tree.leaf": 4, "tree.branch": 2}
 
 
-def source() -> pretrained.Source:
+def source() -> pretrained.Checkpoint:
     return pretrained.find("minilm")
 
 

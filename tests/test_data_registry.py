@@ -13,7 +13,7 @@ from labelwood.data import ReadOptions, read, sniff
 from labelwood.data.formats import registry
 from labelwood.data.formats.registry import FORMATS, Format, Sign, in_order, register
 from labelwood.data.options import FORMAT_NAMES as NAMES
-from labelwood.data.parsing.reading import each_line
+from labelwood.data.parsing.input_pass import each_line
 from labelwood.data.parsing.rows import Row
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ from cases import DISTINCT, acting
 from contract import LABELS, LISTS, TEXTS, matrices, orderly
 from labelwood.base.config import describe, from_dict, merge, to_dict
 from labelwood.data import Texts
-from labelwood.parts.linear import LOSSES
+from labelwood.parts.losses import NAMES
 from labelwood.parts.rank_average import AVERAGES
 from labelwood.parts.search import COMBINERS
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
@@ -80,7 +80,7 @@ sound_changes = st.fixed_dictionaries(
         "labels.top": st.sampled_from([None, 1, 3]),
         "shortlist.source": st.sampled_from(["teacher", "predicted", "union"]),
         "shortlist.parents": st.integers(1, 3),
-        "linear.loss": st.sampled_from(LOSSES),
+        "linear.loss": st.sampled_from(NAMES),
         "linear.cp": st.sampled_from([1e-6, 1.0, 1e6]),
         "linear.max_iter": st.sampled_from([1, 5]),
         "linear.relevance": st.sampled_from(["off", "induce", "given"]),
@@ -343,7 +343,7 @@ def test_numbers_that_are_refused(value, kind):
 ODD_VALUES = [0.0, -0.0, 1e-45, -1e-45, 1e-38, 1e-20, 1e15, -1e15]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", NAMES)
 @pytest.mark.parametrize("combiner", COMBINERS)
 @pytest.mark.parametrize("shape", [{}, {**DEEP, "tree.split": "kway"}], ids=["flat", "deep"])
 def test_numbers_that_are_handled(loss, combiner, shape):
@@ -382,7 +382,7 @@ def test_relevances_that_are_refused(value):
         lw.train(TEXTS, LISTS, relevance=weights)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", NAMES)
 @pytest.mark.parametrize("norm", ["l1", "l2", "max", "none"])
 def test_relevances_that_are_handled(loss, norm):
     _, dense, y = matrices()
@@ -392,7 +392,7 @@ def test_relevances_that_are_handled(loss, norm):
     sound(lw.train(X=dense, labels=y, settings=settings, run=lw.Run(1)), X=dense)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", NAMES)
 def test_extreme_settings(loss):
     _, dense, y = matrices()
     for change in (

@@ -16,7 +16,8 @@ from cases import cases
 from chunks import chunk_of, weights_of
 from labelwood import _core
 from labelwood.arrays.sparse import Csr, Features, as_csr
-from labelwood.parts.linear import LOSSES, LinearConfig, LinearLevel, Pile, Place, relevance, train_level
+from labelwood.parts.linear import LinearConfig, LinearLevel, Pile, Place, relevance, train_level
+from labelwood.parts.losses import NAMES
 from labelwood.parts.search import COMBINERS, Search, SearchConfig, search
 from labelwood.parts.shortlist import all_rows
 from labelwood.recipes.methods import resolve
@@ -39,7 +40,7 @@ def random_level(rng, labels):
     sparse=st.integers(0, 6),
     dense=st.integers(0, 3),
     labels=st.integers(1, 5),
-    loss=st.sampled_from(LOSSES),
+    loss=st.sampled_from(NAMES),
     passes=st.integers(1, 6),
     bias=st.sampled_from([0.0, 1.0, 0.5]),
     threshold=st.sampled_from([0.0, 0.2]),

@@ -9,14 +9,17 @@ import pytest
 
 import labelwood as lw
 from cases import acting
+from labelwood.base.config import with_settings
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.finetune import matcher
 from labelwood.neural.training.trainer import Trainer
+from labelwood.parts.linear import LinearConfig
 from labelwood.parts.tree import Tree
 from labelwood.pipeline.train import train, train_into
 from labelwood.recipes.methods import resolve
+from labelwood.storage.stage_cache import Workspace
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source
 from toy import noisy_set
 
@@ -151,11 +154,12 @@ def test_a_state_is_used_and_not_made_again(tmp_path):
 
 
 def test_runs_that_share_a_workspace_share_their_stages(tmp_path):
-    """The same fine-tuning under other classifiers is not done again; another one is."""
+    """The same fine-tuning under other classifiers is not done again, unless their costs are others."""
     data, told = from_lists(TEXTS, LISTS), []
     for changes, expected in (
-        ({}, 4), ({"encoder.features": "embedding"}, 0), ({"linear.relevance": "off"}, 0),
-        ({"finetune.levels": 1}, 0), ({"optimiser.lr": (1e-4, 2e-4)}, 2), ({"finetune.loss": "logistic"}, 4),
+        ({}, 4), ({"encoder.features": "embedding"}, 0), ({"linear.threshold": 0.05}, 0),
+        ({"linear.relevance": "off"}, 2), ({"finetune.levels": 1}, 0), ({"optimiser.lr": (1e-4, 2e-4)}, 2),
+        ({"finetune.loss": "logistic"}, 4),
         ({"levelwise.bootstrap": "none"}, 2), ({"levelwise.source": "teacher"}, 2), ({"optimiser.head_lr": 1e-3}, 2),
     ):  # fmt: skip
         told.clear()
@@ -232,7 +236,7 @@ def test_a_heads_ranking_counts_the_path():
     """Two clusters with log scores -1 and -3, a child of each with the same logit: the first cluster's comes first."""
     tree = Tree((np.array([0, 2]), np.array([0, 1, 2])), np.array([0, 1], np.int32))
     above = matcher.Matched("", np.array([[0, 1]], np.int32), np.array([[-1.0, -3.0]], np.float32))
-    level = matcher.Level(tree, 1, above, 2, 1)
+    level = matcher.MatchedLevel(tree, 1, above, 2, 1)
     weights = np.zeros((2, 4), np.float32), np.zeros(2, np.float32)
     nodes, scores = matcher.by_head(level, weights, np.ones((1, 4), np.float32))
     assert nodes.tolist() == [[0, 1]]
@@ -247,3 +251,54 @@ def test_a_heads_ranking_counts_the_path():
 def test_a_folder_does_not_choose_checkpoints(tmp_path):
     with pytest.raises(lw.ConfigError, match="is a folder"):
         lw.train(TEXTS, LISTS, method="xr-transformer", valid=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "costs"),
+    [
+        ({"linear.cp": 4.0, "linear.cn": 0.5}, [(4, 0.5), (4, 0.5), (4, 0.5)]),
+        ({"linear.alpha": 0.25, "linear.lam": 0.5}, [(2, 0.5), (2, 0.5), (2, 0.5)]),
+        ({"linear.cp": (1.0, 2.0, 3.0, 9.0)}, [(1, 1), (2, 1), (3, 1)]),
+        ({"linear.cp": (1.0, 9.0)}, [(1, 1), (1, 1), (1, 1)]),
+        ({"linear.cp": (5.0,), "linear.cn": (6.0,)}, [(5, 6), (5, 6), (5, 6)]),
+    ],
+)
+def test_the_matcher_has_the_costs_of_the_classifiers(settings, costs):
+    """F-S12. Of a list by level the last value is that of the labels, which no matcher ranks."""
+    linear = with_settings(LinearConfig(), {name.removeprefix("linear."): v for name, v in settings.items()})
+    found = [matcher.with_costs_of(linear, t) for t in range(3)]
+    assert [(config.cp, config.cn) for config in found] == costs
+
+
+@pytest.mark.parametrize("kind", ["off", "induce"])
+def test_the_matcher_is_trained_with_the_recipes_costs(kind, monkeypatch):
+    """F-S12: its costs and the relevances of its positives, in the solver's own hands."""
+    met, solve = [], matcher.train_level
+
+    def spy(x, costs, m, child_ptr, config, **rest):
+        met.append((config.cp, config.cn, costs))
+        return solve(x, costs, m, child_ptr, config, **rest)
+
+    monkeypatch.setattr(matcher, "train_level", spy)
+    texts, lists = noisy_set(3)
+    costs = {"linear.cp": 3.0, "linear.cn": 0.5, "linear.relevance": kind, "linear.relevance_norm": "none"}
+    settings = acting({**SMALL, "finetune.steps": 1, **costs}, "xr-transformer")
+    lw.train(texts, lists, method="xr-transformer", settings=settings)
+    ((cp, cn, costs),) = met
+    assert (cp, cn) == (3.0, 0.5)
+    assert (costs.data.max() > 1) == (kind == "induce")  # a cluster that holds several labels of a document
+
+
+def test_matching_with_other_costs_is_another_stage(monkeypatch):
+    """F-S12: what was matched with other costs is never taken from a workspace."""
+    named, stage = [], Workspace.stage
+
+    def spy(self, name, inputs, *rest, **more):
+        named.extend([str(inputs["costs"])] if name == "match" else [])
+        return stage(self, name, inputs, *rest, **more)
+
+    monkeypatch.setattr(Workspace, "stage", spy)
+    for settings in ({}, {"linear.cp": 2.0}, {"linear.relevance": "off"}, {"linear.threshold": 0.05}):
+        fit({"finetune.steps": 1, **settings})
+    assert len(named) == 4
+    assert len(set(named)) == 3  # what is dropped of the classifiers does not matter

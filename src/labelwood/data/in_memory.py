@@ -62,12 +62,12 @@ def _is_matrix(labels: object) -> bool:
     return isinstance(labels, Csr) or hasattr(labels, "tocsr")
 
 
-Found = tuple[Csr | None, tuple[str, ...], ReadReport]
+LabelColumns = tuple[Csr | None, tuple[str, ...], ReadReport]
 
 
 def _labels(
     labels: Any, relevance: Iterable[Sequence[float]] | None, names: Sequence[str | int] | None, rows: int
-) -> Found:
+) -> LabelColumns:
     if _is_matrix(labels):
         if relevance is not None:
             raise DataError("relevance is for lists of labels; a label matrix Y holds its own values.")
@@ -77,7 +77,7 @@ def _labels(
     return (None, (), ReadReport(rows=rows)) if labels is None else _label_lists(labels, relevance, rows)
 
 
-def _label_lists(labels: Iterable[RowLabels], relevance: Iterable[Sequence[float]] | None, rows: int) -> Found:
+def _label_lists(labels: Iterable[RowLabels], relevance: Iterable[Sequence[float]] | None, rows: int) -> LabelColumns:
     _no_string(labels, "labels")
     weights = None if relevance is None else list(relevance)
     table, count, empty = LabelTable(), 0, 0
@@ -113,7 +113,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> Found:
+def _label_matrix(y: Csr, names: Sequence[str | int] | None, rows: int) -> LabelColumns:
     """Columns into the order of their sorted names; entries of 0 are dropped."""
     _same(y.rows, rows, "Y")
     given = [str(i) for i in range(y.cols)] if names is None else [check_label(_plain(name)) for name in names]

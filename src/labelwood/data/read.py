@@ -11,7 +11,7 @@ from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
 from .formats.registry import FORMATS
 from .options import ReadOptions
-from .parsing.reading import Reading
+from .parsing.input_pass import InputPass
 from .parsing.rows import Collector, Row
 from .parsing.source import first_line, is_folder
 from .sniff import sniff_folder, sniff_source
@@ -22,7 +22,7 @@ _EVERY = 1024  # rows between two calls of `progress`
 
 def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
     """The whole input ("-" is standard input) with its labels; a DataError names file, line and column."""
-    reading = Reading(path, options or ReadOptions(), need_labels=True)
+    reading = InputPass(path, options or ReadOptions(), need_labels=True)
     try:
         collector: Collector | None = None
         for row in _rows(reading):
@@ -56,7 +56,7 @@ def stream(
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
-    reading = Reading(path, options or ReadOptions(), need_labels=need_labels)
+    reading = InputPass(path, options or ReadOptions(), need_labels=need_labels)
     try:
         collector = Collector(reading.log)
         for row in _rows(reading):
@@ -73,7 +73,7 @@ def stream(
         reading.close()
 
 
-def _rows(reading: Reading) -> Iterator[Row]:
+def _rows(reading: InputPass) -> Iterator[Row]:
     kind = reading.options.format
     folder = is_folder(reading.path)
     if kind == "auto":
@@ -84,7 +84,7 @@ def _rows(reading: Reading) -> Iterator[Row]:
     return FORMATS[kind].rows(reading)
 
 
-def _no_rows(reading: Reading) -> DataError:
+def _no_rows(reading: InputPass) -> DataError:
     name = "standard input" if str(reading.path) == "-" else str(reading.path)
     if reading.log.skipped:
         first = reading.log.examples[0]
@@ -93,7 +93,7 @@ def _no_rows(reading: Reading) -> DataError:
     return DataError("there is not a single document in it.", file=name)
 
 
-def _log(reading: Reading) -> None:
+def _log(reading: InputPass) -> None:
     """How the reading went: the format, and lines that are not as they were written."""
     LOG.info("read %s as %s", reading.path, reading.options.format)
     if reading.log.skipped or reading.log.replaced:

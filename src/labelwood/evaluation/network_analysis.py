@@ -35,7 +35,7 @@ ENOUGH = 5  # documents for each dimension, for a PWCCA that tells more than cha
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class ShortlistRecall:
     """A level above the labels: K clusters, of which a search keeps k."""
 
     level: int
@@ -50,7 +50,7 @@ class Analysis:
 
     method: str
     documents: int
-    shortlists: list[Kept]
+    shortlists: list[ShortlistRecall]
     paths: float  # per cent of the labels whose whole path is kept
     layers: list[list[int]]  # that each level reads
     attention: Attention
@@ -109,7 +109,7 @@ def analyse(
     )  # fmt: skip
 
 
-def shortlists(model: Model, x: Features, truth: Csr, threads: int) -> tuple[list[Kept], float]:
+def shortlists(model: Model, x: Features, truth: Csr, threads: int) -> tuple[list[ShortlistRecall], float]:
     """Recall of each level's shortlist, and the share of labels (seen in training) whose clusters are all kept."""
     seen = np.append(model.counts > 0, np.zeros(max(0, truth.cols - len(model.counts)), np.bool_))
     truth = truth.keep(seen[truth.indices])
@@ -125,7 +125,9 @@ def shortlists(model: Model, x: Features, truth: Csr, threads: int) -> tuple[lis
         counts = wanted.counts()
         share = np.bincount(wanted.row_of(), hit, minlength=wanted.rows)[counts > 0] / counts[counts > 0]
         width = min(at(model.searching.beam, t, model.tree.depth, "beam"), model.tree.size(t))
-        found.append(Kept(t + 1, model.tree.size(t), width, 100 * float(share.mean()) if len(share) else 0.0))
+        found.append(
+            ShortlistRecall(t + 1, model.tree.size(t), width, 100 * float(share.mean()) if len(share) else 0.0)
+        )
         above = model.tree.labels_to_nodes(t, len(model.counts))
         alive &= np.isin(rows * kept.cols + above[known.indices], keys)
     return found, 100 * float(alive.mean()) if len(alive) else 0.0

@@ -18,14 +18,13 @@ from ..arrays.sparse import Features
 from ..base.config import at
 from ..neural.attention_level import Attended, AttentionLevel, attend
 from ..parts.linear import LinearLevel
-from ..parts.search import Search, SearchConfig, search, searcher
+from ..parts.search import Ranked, Search, SearchConfig, search, searcher
 from ..parts.tree import Tree
 
 if TYPE_CHECKING:
     from ..base.progress import Tick
     from ..neural.embedder import Embedder
 
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 SEARCHERS = 64  # that are kept ready, one for each k
 
 
@@ -100,7 +99,7 @@ class Descent:
             scores = np.zeros_like(scores)
         return Beam(levels, nodes, scores)
 
-    def labels(self, x: Features, k: int, start: Beam | None, threads: int, progress: Tick) -> Found:
+    def labels(self, x: Features, k: int, start: Beam | None, threads: int, progress: Tick) -> Ranked:
         """The k best labels, from the root or from where a beam stands."""
         whole = self.in_torch == self.depth
         if self.in_torch > (0 if start is None else start.levels):

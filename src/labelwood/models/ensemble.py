@@ -27,9 +27,10 @@ from ..base.progress import Tick
 from ..data.dataset import ordered
 from ..errors import ConfigError, LabelwoodError, ModelFileError, counted
 from ..parts.rank_average import EnsembleConfig, Ranking, merge
+from ..parts.search import Ranked
 from ..storage import model_folder
 from .model import Memo, Model, Tensors, from_stored
-from .predictor import Found, Predictor
+from .predictor import Predictor
 
 UNEVEN = 10  # times the documents of another member: worth a warning
 LATER = frozenset({"records"})  # tensors of a large model that are verified on first use
@@ -126,7 +127,7 @@ class Ensemble(Predictor):
             common += 1
         return common
 
-    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
+    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Ranked:
         width, count = max(k, self.config.candidates), len(self.members)
         found = []
         start = self.members[0].reach(x[0], self._common, threads) if self._common and _same(x) else None

@@ -24,7 +24,7 @@ from ..neural.attention_level import AttentionLevel
 from ..neural.embedder import Embedder
 from ..parts.linear import LinearLevel, check_features
 from ..parts.propensity import centroid_tensors, centroids_from, nearness, rerank
-from ..parts.search import SearchConfig
+from ..parts.search import Ranked, SearchConfig
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
 from ..recipes.methods import from_plain
@@ -34,7 +34,7 @@ from ..recipes.renames import current_table
 from ..storage import model_folder
 from ..storage.migrations import SECTIONS
 from .descent import Beam, Descent, Level
-from .predictor import Found, Predictor
+from .predictor import Predictor
 
 Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
@@ -115,7 +115,7 @@ class Model(Predictor):
             found = self.embedder.embed(tokens, threads, tick)
         return self.embedder.features(words, tokens, found)
 
-    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
+    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Ranked:
         return self.find_below(x[0], k, None, threads, progress)
 
     @cached_property
@@ -127,7 +127,7 @@ class Model(Predictor):
         """Search the upper `levels` only: where the beam stands then."""
         return self.descent.reach(x, levels, threads)
 
-    def find_below(self, x: Features, k: int, start: Beam | None, threads: int, progress: Tick) -> Found:
+    def find_below(self, x: Features, k: int, start: Beam | None, threads: int, progress: Tick) -> Ranked:
         """The k best labels, from the root or from where a beam stands."""
         tail = self.recipe.tail
         keep = max(k, min(tail.candidates, len(self.labels))) if tail.reranks else k

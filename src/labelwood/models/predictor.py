@@ -23,13 +23,13 @@ from ..base.threads import workers
 from ..data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
 from ..errors import ConfigError, DataError
 from ..metrics.ranking import Evaluation, MetricsConfig, evaluate
+from ..parts.search import Ranked
 from ..recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from .model import Model
 
 Predictions = list[list[tuple[str, float]]]
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
 class Predictor:
@@ -57,7 +57,7 @@ class Predictor:
             for level in member.levels:
                 level.verify()
 
-    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Found:
+    def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Ranked:
         """The k best labels of each row by the features of each member."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Predictor:
     def predict_arrays(
         self, texts: Sequence[str] | Texts | None = None, *, X: object = None, k: int = 5, threads: int = 0,
         progress: Progress | None = None,
-    ) -> Found:  # fmt: skip
+    ) -> Ranked:  # fmt: skip
         """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
         count = workers(threads)
         progress = progress or QUIET
@@ -100,7 +100,7 @@ class Predictor:
             ids, scores = self._find(x, min(int(k), len(self.labels)), count, tick)
         return self._append_unseen(ids, scores)
 
-    def predict_data(self, data: Dataset, *, k: int = 5, threads: int = 0, progress: Progress | None = None) -> Found:
+    def predict_data(self, data: Dataset, *, k: int = 5, threads: int = 0, progress: Progress | None = None) -> Ranked:
         """`predict_arrays` of the texts or the features of a data set, whichever the model was trained on."""
         if self.reads_text and self.reads_features and (data.texts is None or data.features is None):
             raise DataError(
@@ -202,7 +202,7 @@ class Predictor:
         """Labels without a training document, in order of id."""
         return np.flatnonzero(self.counts == 0).astype(np.int32)
 
-    def _append_unseen(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Found:
+    def _append_unseen(self, ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Ranked:
         """Fill places beyond the candidates with labels that have no training document, in order of id."""
         unseen = self._unseen
         if not len(unseen) or not (empty := ids < 0).any():

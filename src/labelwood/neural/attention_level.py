@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..arrays.tokens import Tokens
 from ..base.progress import Tick
 from ..errors import ModelFileError
+from ..parts.search import Ranked
 from ..parts.tree import Tree
 from .embedder import Embedder, half
 from .finetune import matcher
@@ -70,7 +71,7 @@ class AttentionLevel:
         return AttentionLevel(child_ptr, tensors["rows"], tensors["bias"])
 
 
-def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.Scorer:
+def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tokens) -> matcher.CandidateScorer:
     """Label attention of a level's network and its rows, over some documents."""
     rows, bias = weights
 
@@ -80,7 +81,7 @@ def scorer(network: Any, weights: tuple[NDArray[Any], NDArray[Any]], tokens: Tok
         found: NDArray[np.float32] = network.attended(tokens.take(np.arange(part.start, part.stop)), table, candidates)
         return found
 
-    return matcher.Scorer(len(tokens), logits, BLOCK)
+    return matcher.CandidateScorer(len(tokens), logits, BLOCK)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,9 +95,9 @@ class Attended:
 
 
 def attend(
-    what: Attended, tokens: Tokens, keeps: Sequence[int], start: matcher.Found | None = None,
+    what: Attended, tokens: Tokens, keeps: Sequence[int], start: Ranked | None = None,
     progress: Tick | None = None,
-) -> matcher.Found:  # fmt: skip
+) -> Ranked:  # fmt: skip
     """Search the last len(keeps) of the levels, each keeping so many nodes: ids (n, keep) and log scores.
 
     `start` are the nodes and log scores above them.
@@ -109,7 +110,7 @@ def attend(
         if network.widths != (level.rows.shape[1],):
             raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {network.width}.")
         with encoder.threads(what.threads, network, float(tokens.offsets[-1])):
-            below = matcher.Level(what.tree, t, found, keep, what.threads)
+            below = matcher.MatchedLevel(what.tree, t, found, keep, what.threads)
             last = progress if t + 1 == len(what.levels) else None
             by = scorer(network, (level.rows, level.bias), tokens)
             found = matcher.Matched("", *matcher.ranked(below, by, path=True, progress=last))

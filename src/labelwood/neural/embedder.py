@@ -22,7 +22,7 @@ from ..base.progress import Tick
 from ..errors import ModelFileError, needs
 from ..recipes.network_settings import EncoderConfig, Reading
 from .encoders.description import Description
-from .encoders.tokens import Documents, Tokeniser
+from .encoders.tokens import TextSequence, Tokeniser
 
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -83,7 +83,7 @@ class Embedder:
         width = self.readings[-1].width(bare // layers if layers else 0)
         return unit(embedding[:, embedding.shape[1] - width :], self.config.scale)
 
-    def tokens(self, texts: Documents, progress: Tick | None = None) -> Tokens:
+    def tokens(self, texts: TextSequence, progress: Tick | None = None) -> Tokens:
         """The texts as the encoder reads them."""
         found, known = self.tokeniser(texts, progress), self.description.vocabulary
         if known is not None and int(found.ids.max(initial=0)) >= known:

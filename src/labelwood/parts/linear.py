@@ -27,9 +27,9 @@ from ..base.progress import Tick
 from ..errors import ConfigError, ModelFileError
 from ..storage.atomic_files import Spool
 from ..storage.safetensors_file import OnDemand
+from . import losses
 
 WEIGHTS = ("float32", "float16", "int8")
-LOSSES = ("squared-hinge", "hinge", "logistic")
 SOLVERS = ("dual", "newton", "proximal")
 _COSTS = "where linear.alpha and linear.lam, which stand for cp and cn, are none"
 
@@ -41,7 +41,7 @@ class LinearConfig:
     loss: PerLevel[str] = setting(
         "squared-hinge",
         "loss of a classifier; choose logistic, with search.combiner = sigmoid, where scores should be probabilities",
-        choices=LOSSES, rank=3,
+        choices=losses.NAMES, rank=3,
     )  # fmt: skip
     cp: PerLevel[float] = setting(
         1.0,
@@ -136,9 +136,10 @@ class LinearConfig:
         """ConfigError where a solver or a start is asked for with a loss it does not know."""
         loss, solver = at(self.loss, level, levels, "linear.loss"), at(self.solver, level, levels, "linear.solver")
         start = at(self.start, level, levels, "linear.start")
-        if loss != "squared-hinge" and (solver != "dual" or start != "zero"):
+        if not losses.LOSSES[loss].primal and (solver != "dual" or start != "zero"):
             asked = f"linear.solver = {solver!r}" if solver != "dual" else f"linear.start = {start!r}"
-            raise ConfigError(f"{asked} is for linear.loss = 'squared-hinge', but the loss is {loss!r}; change one.")
+            known = " or ".join(map(repr, losses.PRIMAL))
+            raise ConfigError(f"{asked} is for linear.loss = {known}, but the loss is {loss!r}; change one.")
         if solver == "proximal" and start != "zero":
             raise ConfigError("linear.solver = 'proximal' starts from zero; leave linear.start = 'zero'.")
         if start == "network" and solver != "newton":
@@ -344,7 +345,7 @@ def train_level(
         child_ptr,
         negative=np.ones(costs_t.rows, np.float32) if negative is None else negative,
         first=first if at(config.start, t, depth, "linear.start") == "network" else None,
-        loss=LOSSES.index(at(config.loss, t, depth, "linear.loss")),
+        loss=losses.LOSSES[at(config.loss, t, depth, "linear.loss")].native,
         solver=SOLVERS.index(at(config.solver, t, depth, "linear.solver")),
         mean_start=at(config.start, t, depth, "linear.start") == "mean-separating",
         l1=at(config.l1, t, depth, "linear.l1"),

@@ -77,6 +77,9 @@ class SearchConfig:
             )
 
 
+Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # ids (n, k), best first, -1 for none, and their scores
+
+
 @dataclasses.dataclass(frozen=True)
 class Search:
     """One search: `keep` nodes of the last level reached, in a tree of `depth`; `names` gives its nodes public ids."""

@@ -29,7 +29,7 @@ from ..parts.tree import Tree, up
 from ..recipes.runs import by_documents
 from ..storage.keyed import Keyed
 from .job import Documents, Job, made_model, taken
-from .levels import Below, settings, solve, train_levels
+from .levels import LevelPlace, settings, solve, train_levels
 from .networks import Encoded
 from .trees import grow
 
@@ -87,7 +87,7 @@ def train_beside(job: Job, encoded: Keyed[Encoded], rows: NDArray[np.int64] | No
 
     def make() -> dict[str, NDArray[Any]]:
         m, first = shortlist(job, encoded, binary(part.value.y), rows), first_weights(encoded.value, recipe)
-        return solve(job, part.value, Below(network.tree, 0, depth - 1), m, first)
+        return solve(job, part.value, LevelPlace(network.tree, 0, depth - 1), m, first)
 
     inputs = {"documents": part, "network": network.tuned.key, "search": to_dict(network.search), **settings(job)}
     stage = job.space.stage("ranker", inputs, make)

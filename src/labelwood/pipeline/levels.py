@@ -31,7 +31,7 @@ TrainedLevel = Keyed[LinearLevel]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Below:
+class LevelPlace:
     """Where a level is trained: the tree, which one of several it is, and the level's number from 0."""
 
     tree: Tree
@@ -60,7 +60,7 @@ def train_levels(
             "seed": recipe.seed,
         }
         make = partial(
-            _shortlisted, job, documents.value, Below(tree.value, number, t), [level.value for level in levels]
+            _shortlisted, job, documents.value, LevelPlace(tree.value, number, t), [level.value for level in levels]
         )
         stage = job.space.stage("level", inputs, make, number=t + 1)
         made = LinearLevel.from_tensors(tree.value.child_ptrs[t], stage.tensors, x.sparse_cols, x.dense_cols)
@@ -69,9 +69,11 @@ def train_levels(
     return levels
 
 
-def _shortlisted(job: Job, documents: Documents, below: Below, above: list[LinearLevel]) -> dict[str, NDArray[Any]]:
+def _shortlisted(
+    job: Job, documents: Documents, where: LevelPlace, above: list[LinearLevel]
+) -> dict[str, NDArray[Any]]:
     """A level on the shortlist that the levels above it give."""
-    return solve(job, documents, below, _shortlist(job, documents, below, above))
+    return solve(job, documents, where, _shortlist(job, documents, where, above))
 
 
 def settings(job: Job) -> dict[str, Any]:
@@ -85,18 +87,18 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def solve(
-    job: Job, documents: Documents, below: Below, m: Csr, first: NDArray[np.float32] | None = None
+    job: Job, documents: Documents, where: LevelPlace, m: Csr, first: NDArray[np.float32] | None = None
 ) -> dict[str, NDArray[Any]]:
     """One level: costs (eq. 5-6), then classifiers (eq. 9) on the shortlist M; they may start from given weights."""
-    t, tree, linear, y = below.level, below.tree, job.recipe.linear, documents.y
+    t, tree, linear, y = where.level, where.tree, job.recipe.linear, documents.y
     costs = relevance(up(y if linear.relevance == "given" else binary(y), tree, t), linear)
     costs, negative = _weighted(job, costs, t, tree.depth)
     handed = [m, costs]  # popped into the call, which lets go of them early
     del m, costs
-    title = _title(job, below, f"level {t + 1} of {tree.depth}")
+    title = _title(job, where, f"level {t + 1} of {tree.depth}")
     with job.run.progress.stage(title, tree.size(t), "blocks") as tick:
         level = train_level(
-            documents.x, handed.pop(), handed.pop(), tree.child_ptrs[t], linear, place=below.place(job.recipe.seed),
+            documents.x, handed.pop(), handed.pop(), tree.child_ptrs[t], linear, place=where.place(job.recipe.seed),
             threads=job.run.workers, negative=negative, first=first, spool=job.space.spool(), progress=tick,
         )  # fmt: skip
     return level.tensors()
@@ -136,9 +138,9 @@ def _weighted(job: Job, costs: Csr, level: int, depth: int) -> tuple[Csr, NDArra
     return Csr(costs.indptr, costs.indices, costs.data * positive[costs.indices], costs.cols), negative
 
 
-def _shortlist(job: Job, documents: Documents, below: Below, above: list[LinearLevel]) -> Csr:
+def _shortlist(job: Job, documents: Documents, where: LevelPlace, above: list[LinearLevel]) -> Csr:
     """M (n, K_{t-1}) of a level: the parents whose children a document is trained on."""
-    t, config, tree, x = below.level, job.recipe.shortlist, below.tree, documents.x
+    t, config, tree, x = where.level, job.recipe.shortlist, where.tree, documents.x
     if t == 0:
         return all_rows(x.rows)
     source = at(config.source, t, tree.depth, "shortlist.source")
@@ -146,16 +148,16 @@ def _shortlist(job: Job, documents: Documents, below: Below, above: list[LinearL
     if source == "teacher":
         return teacher
     width = min(at(config.parents, t, tree.depth, "shortlist.parents"), tree.size(t - 1))
-    with job.run.progress.stage(_title(job, below, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
+    with job.run.progress.stage(_title(job, where, f"negatives for level {t + 1}"), x.rows, "docs") as tick:
         found = Search(job.recipe.search, tree.depth, width)
         ids, _ = search(x, above, found, threads=job.run.workers, progress=tick)
     return chosen(source, teacher, from_ids(ids, tree.size(t - 1)))
 
 
-def _title(job: Job, below: Below, what: str) -> str:
+def _title(job: Job, where: LevelPlace, what: str) -> str:
     """A stage of one tree, as people are shown it."""
     trees = job.recipe.ensemble.trees
-    return what if trees == 1 else f"{numbered('tree', below.number, trees)}, {what}"
+    return what if trees == 1 else f"{numbered('tree', where.number, trees)}, {what}"
 
 
 def costs(s: Sizes) -> list[Cost]:

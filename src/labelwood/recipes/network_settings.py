@@ -8,10 +8,10 @@ from typing import Any
 from .. import limits
 from ..base.config import Acts, PerLevel, each, setting
 from ..errors import ConfigError, ModelFileError
+from ..parts import losses
 
 POOLINGS = ("mean", "cls", "pooler", "attention")
 RUNTIMES = ("torch", "onnx", "onnx-int8")
-LOSSES = ("squared-hinge", "hinge", "logistic")
 _ENCODER = "where texts are read by an encoder too (encoder.model)"
 _LSTM = "with encoder.engine = bilstm"
 _DEEP = "where several levels are fine-tuned (coarse.kind other than flat, finetune.levels above 1 or none)"
@@ -159,7 +159,7 @@ class FinetuneConfig:
         16384, "tokens that go through the encoder at once; lower it where memory is short", low=1, rank=6
     )
     loss: PerLevel[str] = setting(
-        "squared-hinge", "loss of a candidate; logistic makes scores probabilities", choices=LOSSES
+        "squared-hinge", "loss of a candidate; logistic makes scores probabilities", choices=losses.NAMES
     )
     relevance: str = setting(
         "induce",

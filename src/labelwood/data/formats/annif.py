@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from ...errors import DataError
 from ..dataset import check_label
-from ..parsing.reading import Reading, each_line, without_end
+from ..parsing.input_pass import InputPass, each_line, without_end
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
 
 _URI = re.compile(rb"<([^<>\s]+)>")
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """One row per line that is not blank."""
     return each_line(reading, lambda line: _parse(without_end(line), reading))
 
 
-def _parse(line: bytes, reading: Reading) -> Row:
+def _parse(line: bytes, reading: InputPass) -> Row:
     text, tab, uris = line.partition(b"\t")
     if not tab and reading.need_labels:
         raise DataError("expected the text, a tab and the subjects like <http://example.org/1>, but there is no tab.")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...errors import DataError
 from ..dataset import check_label
-from ..parsing.reading import Reading, without_end
+from ..parsing.input_pass import InputPass, without_end
 from ..parsing.rows import Row
 from ..parsing.source import Source
 from .registry import Format, register
@@ -18,7 +18,7 @@ from .registry import Format, register
 _SEP = re.compile(rb" ?/SEP/ ?")
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """One row per line of the texts, blank ones too."""
     split = reading.options.split
     source = reading.open(reading.part(f"{split}_raw_texts.txt", f"{split}_texts.txt"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...errors import DataError
 from ..dataset import check_label
-from ..parsing.reading import Reading, each_line, without_end
+from ..parsing.input_pass import InputPass, each_line, without_end
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
 
@@ -15,7 +15,7 @@ PREFIX = b"__label__"
 _END = re.compile(rb"\s")
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """One row per line that is not blank."""
     return each_line(reading, lambda line: _parse(without_end(line), reading.want_labels))
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from ...errors import DataError
 from ..parsing import strict_json
 from ..parsing.fields import Fields
-from ..parsing.reading import Reading, each_line
+from ..parsing.input_pass import InputPass, each_line
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """One row per object; the first object decides which fields are read."""
     fields: Fields | None = None
 

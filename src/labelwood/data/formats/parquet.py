@@ -9,14 +9,14 @@ from typing import Any
 
 from ...errors import DataError, MissingExtraError
 from ..parsing.fields import Fields
-from ..parsing.reading import Reading
+from ..parsing.input_pass import InputPass
 from ..parsing.rows import Row
 from .registry import Format, register
 
 _BATCH = 1024
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """One row per record, a batch at a time, only the columns that are needed."""
     name = str(reading.path)
     with closing(_open(name)) as file:
@@ -26,7 +26,7 @@ def rows(reading: Reading) -> Iterator[Row]:
             raise error.at(file=name) from error
 
 
-def _rows(reading: Reading, file: Any, name: str) -> Iterator[Row]:
+def _rows(reading: InputPass, file: Any, name: str) -> Iterator[Row]:
     found = list(_guarded(name, lambda: file.schema_arrow.names))
     fields = Fields.choose(found, reading.options, reading.need_labels)
     wanted = (*fields.text, fields.labels, fields.id, fields.relevance)

@@ -15,13 +15,13 @@ from ...arrays.sparse import Csr, as_csr
 from ...errors import DataError
 from ..label_files.label_texts import read_names
 from ..parsing.fields import weighted
-from ..parsing.reading import Reading, without_end
+from ..parsing.input_pass import InputPass, without_end
 from ..parsing.rows import Row
 from ..parsing.source import beside
 from .registry import Format, register
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """Row i of the texts (or features) and of the labels is one document."""
     part = {"train": "trn", "test": "tst"}[reading.options.split]
     place = reading.labels_part(f"Y.{part}.npz")
@@ -64,7 +64,7 @@ def load_npz(path: Path) -> Csr:
         raise DataError(f"not a sparse matrix saved by scipy: {error}", file=path) from error
 
 
-def _inputs(reading: Reading, part: str) -> tuple[Iterator[Row | DataError], str]:
+def _inputs(reading: InputPass, part: str) -> tuple[Iterator[Row | DataError], str]:
     place = reading.part(f"X.{part}.txt", f"X.{part}.npz")
     if place.suffix == ".npz":
         matrix = load_npz(place)
@@ -73,7 +73,7 @@ def _inputs(reading: Reading, part: str) -> tuple[Iterator[Row | DataError], str
     return _texts(reading, place), str(place)
 
 
-def _texts(reading: Reading, place: Path) -> Iterator[Row | DataError]:
+def _texts(reading: InputPass, place: Path) -> Iterator[Row | DataError]:
     source = reading.open(place)
     for raw in source.lines():
         try:
@@ -92,7 +92,7 @@ def _labelled(row: Row, labels: Csr, i: int, names: tuple[str, ...]) -> Row:
     return row._replace(labels=kept, relevance=relevance)
 
 
-def _names(reading: Reading, labels: Csr | None) -> tuple[str, ...]:
+def _names(reading: InputPass, labels: Csr | None) -> tuple[str, ...]:
     """Column → name by output-items.txt; every name is kept, with or without documents. Else columns are numbers."""
     place = beside(reading.folder(), "output-items.txt")
     if labels is None or place is None:

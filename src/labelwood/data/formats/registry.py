@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..parsing.reading import Reading
+    from ..parsing.input_pass import InputPass
     from ..parsing.rows import Row
 
 
@@ -37,7 +37,7 @@ class Format:
     """One format: its name, its reader, and how it is told from the others."""
 
     name: str
-    rows: Callable[[Reading], Iterator[Row]]
+    rows: Callable[[InputPass], Iterator[Row]]
     looks: str  # what it looks like, in Markdown: a row of the table in the docs
     place: int  # in lists of formats
     lines: tuple[Sign, ...] = ()  # of files of text, by their first line

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import DataError, counted
 from ..parsing import strict_json
 from ..parsing.fields import Fields
-from ..parsing.reading import Reading
+from ..parsing.input_pass import InputPass
 from ..parsing.records import Records
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
@@ -17,18 +17,18 @@ from .registry import Format, Sign, register
 _USUAL = ",;|"  # separators of labels
 
 
-def csv_rows(reading: Reading) -> Iterator[Row]:
+def csv_rows(reading: InputPass) -> Iterator[Row]:
     """Comma separated; semicolons where the header has no comma."""
     header = reading.main().peek()
     return _rows(reading, ";" if b";" in header and b"," not in header else ",")
 
 
-def tsv_rows(reading: Reading) -> Iterator[Row]:
+def tsv_rows(reading: InputPass) -> Iterator[Row]:
     """Tab separated, with the quoting of CSV."""
     return _rows(reading, "\t")
 
 
-def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
+def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
     source = reading.main()
     records = Records(source, delimiter, reading.log)
     each = iter(records)
@@ -52,7 +52,7 @@ def _rows(reading: Reading, delimiter: str) -> Iterator[Row]:
     separator.warn(f"{source.name}, field {fields.labels}")
 
 
-def _fields(names: list[str], reading: Reading) -> Fields:
+def _fields(names: list[str], reading: InputPass) -> Fields:
     try:
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if twice is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import limits
 from ...errors import DataError
-from ..parsing.reading import Reading
+from ..parsing.input_pass import InputPass
 from ..parsing.rows import Entries, Row
 from ..parsing.source import Source
 from .registry import Format, Sign, register
@@ -25,7 +25,7 @@ _PAIRS = re.compile(rb"\s*+(?:" + _PAIR + rb"(?:\s++|\Z))*+")  # possessive: not
 _TOKEN = re.compile(rb"\S+")
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """Exactly the N rows that the header promises; a blank line among them is a document without anything."""
     source = reading.main()
     count, reading.width, labels = header(source, ("documents N", "features D", "labels L"))

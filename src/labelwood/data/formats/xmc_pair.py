@@ -12,14 +12,14 @@ from typing import cast
 
 from ...errors import DataError
 from ..parsing.fields import weighted
-from ..parsing.reading import Reading
+from ..parsing.input_pass import InputPass
 from ..parsing.rows import Entries, Row
 from ..parsing.source import Source, beside, is_folder
 from .registry import Format, Sign, register
 from .xmc import counted, entries, header
 
 
-def rows(reading: Reading) -> Iterator[Row]:
+def rows(reading: InputPass) -> Iterator[Row]:
     """Row i of both files is one document."""
     source, target = _open(reading)
     count, reading.width = header(source, ("documents N", "features D"))
@@ -40,7 +40,7 @@ def rows(reading: Reading) -> Iterator[Row]:
         yield row
 
 
-def _placed(source: Source, reading: Reading, raw: bytes, width: int, what: str) -> Entries:
+def _placed(source: Source, reading: InputPass, raw: bytes, width: int, what: str) -> Entries:
     try:
         return entries(reading.log.utf8(raw), 0, width, what)
     except DataError as error:
@@ -56,7 +56,7 @@ def _labelled(row: Row, found: Entries, target: Source) -> Row:
     return row._replace(labels=labels, relevance=relevance)
 
 
-def _open(reading: Reading) -> tuple[Source, Source | None]:
+def _open(reading: InputPass) -> tuple[Source, Source | None]:
     path = Path(reading.path)
     prefix = {"train": "trn", "test": "tst"}[reading.options.split]
     if is_folder(path):

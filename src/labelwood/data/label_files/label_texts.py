@@ -14,7 +14,7 @@ from pathlib import Path
 from ...errors import DataError
 from ..dataset import Dataset, check_label
 from ..parsing.fields import kind_of
-from ..parsing.reading import without_end
+from ..parsing.input_pass import without_end
 from ..parsing.rows import Log
 from ..parsing.source import Source
 from .pairs import Layout, either, entry, key_of

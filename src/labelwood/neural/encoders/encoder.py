@@ -28,7 +28,7 @@ from .bert import Packed
 from .bilstm import BiLstm
 from .description import Description
 from .label_attention import LabelAttention
-from .pretrained import Source
+from .pretrained import Checkpoint
 from .tokens import by_length
 from .torch_threads import torch_threads
 from .word_vectors import Words
@@ -230,7 +230,7 @@ def check_device(name: str) -> None:
         raise ConfigError(f"device {name!r} is not there; take cpu, or install torch for it.")
 
 
-def load(source: Source | Words, config: EncoderConfig, seed: int = 0) -> Encoder:
+def load(source: Checkpoint | Words, config: EncoderConfig, seed: int = 0) -> Encoder:
     """A pretrained encoder, ready to be read or trained; of a BiLSTM all but the word vectors comes from the seed."""
     if isinstance(source, Words):
         return _reading(Encoder(*bilstm.made(source.table, config.hidden, seed), "bilstm", False), config, seed)
@@ -253,7 +253,7 @@ def load(source: Source | Words, config: EncoderConfig, seed: int = 0) -> Encode
     return _reading(Encoder(model, model.config.to_dict(), engine, pooler), config, seed)
 
 
-def _foreign(source: Source) -> tuple[Any, bool]:
+def _foreign(source: Checkpoint) -> tuple[Any, bool]:
     """A model of transformers, and whether it has a pooler; ConfigError if it does not read text as encoders do."""
     kind = source.config["model_type"]
     with needs(f"an encoder of type {kind}", "neural"):

@@ -23,7 +23,7 @@ DECODERS = {"gpt2", "gpt_neo", "gptj", "gpt_neox", "llama", "mistral", "qwen2", 
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class Checkpoint:
     """A folder that holds an encoder. `digest` names its content."""
 
     folder: Path
@@ -48,7 +48,7 @@ class Source:
             raise ConfigError(f"the encoder {self.folder} has no tokenizer.json that can be read: {error}") from error
 
 
-def find(model: str) -> Source:
+def find(model: str) -> Checkpoint:
     """The encoder that `encoder.model` names; ConfigError says what is missing, and the way out."""
     folder = _folder(model)
     find_config(folder, model)
@@ -74,12 +74,12 @@ def find_config(folder: Path, model: str) -> dict[str, Any]:
     return _parts(folder)[0]
 
 
-def read(folder: Path) -> Source:
+def read(folder: Path) -> Checkpoint:
     """The encoder in a folder, checked before any work."""
     config, files = _parts(folder)
     path = folder / "config.json"
     words = sorted(p for p in folder.iterdir() if p.suffix in {".json", ".txt", ".model"} and p != path)
-    return Source(folder, config, _digest([path, *words, *files]))
+    return Checkpoint(folder, config, _digest([path, *words, *files]))
 
 
 def _parts(folder: Path) -> tuple[dict[str, Any], list[Path]]:

@@ -23,7 +23,7 @@ CHARACTERS = 7
 BLOCK = 4096  # texts tokenised between two reports
 
 
-class Documents(Protocol):
+class TextSequence(Protocol):
     """Texts by number: a list, or `Texts`."""
 
     def __len__(self) -> int: ...
@@ -63,7 +63,7 @@ class Tokeniser:
             )
         return before, after
 
-    def __call__(self, texts: Documents, progress: Tick | None = None) -> Tokens:
+    def __call__(self, texts: TextSequence, progress: Tick | None = None) -> Tokens:
         """Ids of all texts, each at most `max_tokens` long with its frame."""
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for start in range(0, len(texts), BLOCK):

@@ -21,7 +21,7 @@ from ...base.digests import digest_tensors
 from ...errors import ConfigError, needs
 from ...recipes.network_settings import EncoderConfig
 from . import pretrained
-from .tokens import Documents
+from .tokens import TextSequence
 
 MOST, WIDTH = 500_000, 300  # words that are kept, the most frequent ones; numbers of a random vector
 SPECIAL = ("[UNK]", "[SEP]")  # any other word; the end of every text, so that none is empty
@@ -46,7 +46,7 @@ class Words:
         return {"table": self.table, "spec": np.frombuffer(self.spec, np.uint8)}
 
 
-def find(config: EncoderConfig, texts: Documents, seed: int) -> Words | pretrained.Source:
+def find(config: EncoderConfig, texts: TextSequence, seed: int) -> Words | pretrained.Checkpoint:
     """Where the recipe's encoder comes from: a BiLSTM from word vectors, any other as a whole.
 
     ConfigError says what is wrong with it.
@@ -130,7 +130,7 @@ def _tokeniser(words: list[str]) -> bytes:
     return bytes(made.to_str().encode("utf-8"))
 
 
-def _pretrained(source: pretrained.Source) -> NDArray[np.float32]:
+def _pretrained(source: pretrained.Checkpoint) -> NDArray[np.float32]:
     """The table of word pieces of a pretrained encoder: the matrix that has a row for each."""
     with needs("an encoder", "neural"):
         from safetensors import SafetensorError, safe_open

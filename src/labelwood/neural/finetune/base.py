@@ -1,4 +1,4 @@
-"""What every fine-tuning of an encoder over a label tree shares: its documents, targets, settings and first states.
+"""The part that all ways to fine-tune over a label tree share: documents, targets, settings and first states.
 
 levelwise.py trains the levels one after the other (XR-Transformer), joint.py all at once (CascadeXML).
 """
@@ -18,6 +18,7 @@ from ...base.config import at, at_path, to_dict
 from ...errors import ConfigError
 from ...parts.label_features import binary
 from ...parts.linear import LinearConfig, relevance
+from ...parts.losses import LOSSES
 from ...parts.tree import Tree, up
 from ...recipes.network_settings import FinetuneConfig
 from ..embedder import Embedder
@@ -153,9 +154,9 @@ class Tuning:
         import torch
 
         from ..training.head import Head
-        from ..training.trainer import mixed
+        from ..training.trainer import mixed_key
 
-        generator = torch.Generator().manual_seed(mixed(self.recipe.seed, t, 2) % 2**63)
+        generator = torch.Generator().manual_seed(mixed_key(self.recipe.seed, t, 2) % 2**63)
         moments = self.recipe.optimiser.head_moments
         head = Head.random(self.tree.size(t), width, generator, self.run.device, glorot=glorot, moments=moments)
         if self.config.first_bias == "prior":
@@ -191,13 +192,11 @@ class Tuning:
         least = 0.5 * float(np.mean(each * y.data[true])) if len(each) else 0.5
         known = share[share > 0]
         least_negative = 0.5 * alpha * (float(known.mean()) if len(known) else 1.0)
-        found = best_bias(
-            self.at("finetune.loss", t), np.maximum(positive, least), np.maximum(negative, least_negative)
-        )
-        return found.astype(np.float32)
+        loss = LOSSES[self.at("finetune.loss", t)]
+        return loss.prior(np.maximum(positive, least), np.maximum(negative, least_negative)).astype(np.float32)
 
     def head(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> Head:
-        """One with given weights."""
+        """A head with given weights."""
         import torch
 
         from ..training.head import Head
@@ -241,12 +240,12 @@ class Tuning:
         return min(int(found), self.tree.size(t - 1))
 
     def head_lr(self, t: int) -> float:
-        """Of a level's head."""
+        """Learning rate of a level's head."""
         first, rate = self.recipe.optimiser.first_head_lr, self.at("optimiser.head_lr", t)
         return rate if t or first is None else first
 
     def settings(self, t: int) -> dict[str, Any]:
-        """What the fine-tuning of one level depends on, and nothing else: other runs may share its stage."""
+        """Settings that the fine-tuning of one level depends on, and no others: other runs may share its stage."""
         others = {"on", "order", "levels", "epochs", "steps", "parents"}
         paths = [f"finetune.{name}" for name in to_dict(self.config) if name not in others]
         paths += [f"optimiser.{name}" for name in to_dict(self.recipe.optimiser) if not name.endswith("head_lr")]
@@ -255,7 +254,7 @@ class Tuning:
         return {**{path: self.at(path, t) for path in paths}, "steps": self.steps(t), "head_lr": self.head_lr(t)}
 
     def steps(self, t: int) -> int:
-        """Of a level."""
+        """Steps of a level's training."""
         if self.config.steps is not None:
             return at(self.config.steps, t, self.levels, "finetune.steps")
         rows = len(self.split[0])
@@ -272,12 +271,3 @@ class Tuning:
             clip=rates.clip, checks=self.at("finetune.checks", t), mixed=rates.mixed, shape=rates.schedule,
             fall=rates.fall, head_shrink=rates.head_weight_decay, average_from=rates.average_from,
         )  # fmt: skip
-
-
-def best_bias(loss: str, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where positive · loss(b) + negative · loss(-b) is least; both weights are above 0."""
-    if loss == "logistic":
-        return np.log(positive / negative)
-    if loss == "hinge":  # a line between -1 and 1, so one of its ends
-        return np.sign(positive - negative)
-    return (positive - negative) / (positive + negative)

@@ -56,7 +56,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cascade(Tuning):
-    """All levels at once."""
+    """A fine-tuning of all levels at once."""
 
     @cached_property
     def levels(self) -> int:
@@ -70,7 +70,7 @@ class Cascade(Tuning):
 
     @cached_property
     def readings(self) -> list[Reading]:
-        """What each level reads."""
+        """Layers and pooling that each level reads."""
         given, pooling = self.recipe.joint.layers, self.recipe.encoder.pooling
         last = self.embedder.readings[0].layers[0]  # encoder.layer, or the encoder's last
         layers = placed(self.levels, last) if given is None else [_layers(text, last) for text in given]
@@ -212,7 +212,7 @@ class Cascade(Tuning):
         return precision(ids, truth if whole else up(binary(truth), self.tree, last))
 
     def steps(self, t: int) -> int:
-        """Of the one training; a list of one is that one."""
+        """Steps of the one training; a list of one value is that value."""
         if self.config.steps is not None:
             return at(self.config.steps, 0, 1, "finetune.steps")
         rows = len(self.split[0])
@@ -239,7 +239,7 @@ def placed(levels: int, depth: int) -> list[tuple[int, ...]]:
 
 
 def _layers(text: str, depth: int) -> tuple[int, ...]:
-    """Of "8", "5+6" or "last5": as many of the last layers as there are, up to five."""
+    """Layers that "8", "5+6" or "last5" names; "last5" gives as many of the last ones as there are, up to five."""
     try:
         found = tuple(int(part) for part in text.removeprefix("last").split("+"))
     except ValueError:

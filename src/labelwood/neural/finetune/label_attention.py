@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stepwise(Recursion):
-    """One network after the other."""
+    """A fine-tuning of one network after the other."""
 
     @cached_property
     def levels(self) -> int:
@@ -54,7 +54,7 @@ class Stepwise(Recursion):
         )  # fmt: skip
 
     def embeds(self, t: int) -> bool:
-        """Nobody reads embeddings between the levels."""
+        """Say no: nothing reads embeddings between the levels."""
         return False
 
     def first_head(self, t: int, width: int, above: Tuned | None, m: Csr | None, costs: Csr) -> Head:
@@ -66,7 +66,7 @@ class Stepwise(Recursion):
         from ..encoders import encoder as encoders
 
         network, weights = self.network(tuned), tuned.head(t)
-        level = matcher.Level(self.tree, t, above, self.width(t + 1), self.run.workers)
+        level = matcher.MatchedLevel(self.tree, t, above, self.width(t + 1), self.run.workers)
         with (
             encoders.threads(self.run.workers, network, float(self.tokens.offsets[-1])),
             self.run.progress.stage(f"matching level {t + 1}", len(self.tokens), "docs") as tick,
@@ -74,6 +74,6 @@ class Stepwise(Recursion):
             nodes, scores = matcher.ranked(level, self.scorer(network, weights, self.tokens), path=True, progress=tick)
         return {"nodes": nodes, "scores": scores}
 
-    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.Scorer:
+    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.CandidateScorer:
         """Label attention."""
         return scorer(network, weights, tokens)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recursion(Tuning):
-    """One level after the other."""
+    """A fine-tuning of one level after the other."""
 
     def train(self) -> Tuned | None:
         """All levels; None if no level can be fine-tuned."""
@@ -143,6 +143,7 @@ class Recursion(Tuning):
     # --- matching ---------------------------------------------------------------------------------
 
     def _match(self, t: int, tuned: Tuned, above: Matched | None) -> Matched:
+        linear = matcher.with_costs_of(self.recipe.linear, t)
         inputs = {
             "tuned": tuned.key,
             "words": self.data.words,
@@ -150,29 +151,26 @@ class Recursion(Tuning):
             "matcher": self.recipe.levelwise.matcher,
             "width": self.width(t + 1),
             "scale": self.recipe.encoder.scale,
+            "costs": [linear.cp, linear.cn, linear.relevance, linear.relevance_norm],
         }
         stage = self.space.stage("match", inputs, partial(self._matched, t, tuned, above), number=t + 1)
         return Matched(stage.key, stage.tensors["nodes"], stage.tensors["scores"])
 
     def _matched(self, t: int, tuned: Tuned, above: Matched | None) -> Tensors:
-        """The clusters that are predicted for the next level, by whom the recipe says (eq. 7)."""
-        level = matcher.Level(self.tree, t, above, min(self.width(t + 1), self.tree.size(t)), self.run.workers)
+        """Clusters that are predicted for the next level, by the matcher of the recipe (eq. 7)."""
+        level = matcher.MatchedLevel(self.tree, t, above, min(self.width(t + 1), self.tree.size(t)), self.run.workers)
         x, found = self.features(tuned), []
         with self.run.progress.stage(f"matching level {t + 1}", x.rows, "docs") as tick:
             if self.recipe.levelwise.matcher != "transformer":
                 m = self.shortlist(t, above)
-                m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(self._linear_costs(t))
-                found.append(matcher.by_linear(level, x, m, costs, seed=self.recipe.seed, progress=tick))
+                linear = matcher.with_costs_of(self.recipe.linear, t)
+                counts = up(self.y if linear.relevance == "given" else binary(self.y), self.tree, t)
+                m, costs = self.trained(all_rows(x.rows) if m is None else m), self.trained(relevance(counts, linear))
+                found.append(matcher.by_linear(level, x, m, costs, linear, seed=self.recipe.seed, progress=tick))
             if self.recipe.levelwise.matcher != "concat":
                 found.append(matcher.by_head(level, tuned.head(t), tuned.embedding))
             nodes, scores = found[0] if len(found) == 1 else matcher.averaged(found[0], found[1], level)
         return {"nodes": nodes, "scores": scores}
-
-    def _linear_costs(self, t: int) -> Csr:
-        """Costs of the linear matcher's positives: l1-normalised wherever there are costs at all."""
-        costs = self.targets(t)
-        plain = self.config.relevance == "off" or self.config.relevance_norm == "l1"
-        return costs if plain else relevance(costs, LinearConfig(relevance="induce"))
 
     def features(self, tuned: Tuned) -> Features:
         """Φ_cat (eq. 10): words and embedding, each of length one."""
@@ -183,12 +181,12 @@ class Recursion(Tuning):
     def _quality(self, network: Encoder, head: Head, t: int, held: NDArray[np.int64], matched: Matched | None) -> float:
         """Mean of P@1 … P@k of the level on held-back documents, nothing forced into their shortlists."""
         k = min(self.config.check_k, head.nodes)
-        level = matcher.Level(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
+        level = matcher.MatchedLevel(self.tree, t, None if matched is None else matched.take(held), k, self.run.workers)
         ids, _ = matcher.ranked(level, self.scorer(network, head.weights, self.tokens.take(held)))
         truth = up(binary(self.y.take(held)), self.tree, t)
         found = hits(ids.astype(np.int64), truth)
         return float((np.cumsum(found, axis=1) / np.arange(1, k + 1)).mean())
 
-    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.Scorer:
+    def scorer(self, network: Encoder, weights: matcher.Weights, tokens: Tokens) -> matcher.CandidateScorer:
         """The network's own scores of some documents."""
-        return matcher.Scorer.linear(weights, network.embed(tokens))
+        return matcher.CandidateScorer.linear(weights, network.embed(tokens))

@@ -15,15 +15,13 @@ from ...arrays.sparse import Csr, Features
 from ...base.progress import Tick
 from ...parts.linear import LinearConfig, LinearLevel, Place, train_level
 from ...parts.rank_average import EnsembleConfig, Ranking, merge
-from ...parts.search import Search, SearchConfig, search
+from ...parts.search import Ranked, Search, SearchConfig, search
 from ...parts.shortlist import from_ids
 from ...parts.tree import Tree
 from ..training.candidates import Candidates
 
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 Weights = tuple[NDArray[np.float32], NDArray[np.float32]]  # W (K, d), b (K,)
 SEARCH = SearchConfig(combiner="l3-hinge")
-LINEAR = LinearConfig(threshold=0.001, weights="float32")
 BLOCK = 256  # documents whose candidates are scored together
 
 
@@ -40,8 +38,8 @@ class Matched:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Level:
-    """The level that is matched, below what was matched before it."""
+class MatchedLevel:
+    """A level whose nodes are ranked, below the clusters that were matched before it."""
 
     tree: Tree
     number: int
@@ -57,22 +55,46 @@ class Level:
         return Candidates.below(m, self.tree.child_ptrs[self.number])
 
 
-def by_linear(level: Level, x: Features, m: Csr, costs: Csr, *, seed: int, progress: Tick | None = None) -> Found:
+def with_costs_of(linear: LinearConfig, t: int) -> LinearConfig:
+    """Settings of the linear matcher of level t: its α and λ (cp and cn) and relevances are those of the classifiers.
+
+    Their tree may have another depth, and its last level is that of the labels. So of a list of costs the matcher
+    takes the value at its own level, but never the last one, if there is another.
+    """
+    lists = [value for value in (linear.cp, linear.cn, linear.alpha, linear.lam) if isinstance(value, tuple)]
+    levels = max((len(values) for values in lists), default=t + 2)
+    cp, cn = linear.costs(min(t, max(0, levels - 2)), levels)
+    return LinearConfig(
+        cp=cp, cn=cn, relevance=linear.relevance, relevance_norm=linear.relevance_norm, threshold=0.001,
+        weights="float32",
+    )  # fmt: skip
+
+
+def by_linear(
+    level: MatchedLevel,
+    x: Features,
+    m: Csr,
+    costs: Csr,
+    linear: LinearConfig,
+    *,
+    seed: int,
+    progress: Tick | None = None,
+) -> Ranked:
     """A linear level on Φ, searched from the clusters that were predicted before."""
     t, tree, above = level.number, level.tree, level.above
-    made = train_level(x, costs, m, tree.child_ptrs[t], LINEAR, place=Place(t, tree.depth, seed), threads=level.threads)
+    made = train_level(x, costs, m, tree.child_ptrs[t], linear, place=Place(t, tree.depth, seed), threads=level.threads)
     start = None if above is None else (above.nodes, above.scores)
     what = Search(SEARCH, tree.depth, level.keep, above=0 if above is None else t, start=start, logs=True)
     return search(x, [made], what, threads=level.threads, progress=progress)
 
 
-def by_head(level: Level, weights: Weights, embedding: NDArray[np.floating]) -> Found:
+def by_head(level: MatchedLevel, weights: Weights, embedding: NDArray[np.floating]) -> Ranked:
     """The head's own ranking; a score is the logarithm of the probabilities down the path."""
-    return ranked(level, Scorer.linear(weights, embedding), path=True)
+    return ranked(level, CandidateScorer.linear(weights, embedding), path=True)
 
 
-def averaged(a: Found, b: Found, level: Level) -> Found:
-    """The mean of two rankings' probabilities; who is missing in one has 0 there."""
+def averaged(a: Ranked, b: Ranked, level: MatchedLevel) -> Ranked:
+    """The mean of two rankings' probabilities; a node that one of them lacks has 0 there."""
     rankings = [
         Ranking(ids, np.where(ids < 0, 0, np.exp(logs)).astype(np.float32), margins=False) for ids, logs in (a, b)
     ]
@@ -81,7 +103,7 @@ def averaged(a: Found, b: Found, level: Level) -> Found:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scorer:
+class CandidateScorer:
     """Scores of the candidates of n documents: (rows of a block, their candidates) → logits (P,)."""
 
     n: int
@@ -89,7 +111,7 @@ class Scorer:
     block: int = BLOCK
 
     @staticmethod
-    def linear(weights: Weights, embedding: NDArray[np.floating]) -> Scorer:
+    def linear(weights: Weights, embedding: NDArray[np.floating]) -> CandidateScorer:
         """A head on embeddings (n, d)."""
         weight, bias = weights
 
@@ -98,10 +120,10 @@ class Scorer:
             scores = np.asarray(embedding[rows], np.float32) @ weight[nodes].T + bias[nodes]
             return scores[candidates.rows, candidates.places]
 
-        return Scorer(len(embedding), logits)
+        return CandidateScorer(len(embedding), logits)
 
 
-def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick | None = None) -> Found:
+def ranked(level: MatchedLevel, scorer: CandidateScorer, *, path: bool = False, progress: Tick | None = None) -> Ranked:
     """The best nodes (n, keep) by a head, among the children of what was predicted before; -1 for none.
 
     Their scores are logits or, with `path`, log sigmoids added to the scores of their parents.
@@ -128,7 +150,7 @@ def ranked(level: Level, scorer: Scorer, *, path: bool = False, progress: Tick |
     return ids, best
 
 
-def _parents(level: Level, rows: slice, candidates: Candidates) -> NDArray[np.float32] | np.float32:
+def _parents(level: MatchedLevel, rows: slice, candidates: Candidates) -> NDArray[np.float32] | np.float32:
     """Log scores (P,) of the parents of candidates; 0 under the root."""
     if level.above is None:
         return np.float32(0)

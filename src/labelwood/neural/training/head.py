@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...recipes.network_settings import LOSSES
+from ...parts.losses import LOSSES
 from .candidates import Candidates
 from .optim import Moments
 from .products import RowGradients, products
@@ -99,7 +99,7 @@ class Head:
             yield at, table, grad
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """Everything, for a checkpoint."""
+        """All weights and moments, for a checkpoint."""
         return {"table": self.table.cpu().numpy(), **self.moments.tensors()}
 
     def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -137,11 +137,11 @@ class HeadScores:
 
 def loss_of(kind: str, logits: Tensor, true: Tensor) -> Tensor:
     """Losses of single candidates."""
-    if kind == "logistic":
-        return F.binary_cross_entropy_with_logits(logits, true.to(logits.dtype), reduction="none")
-    assert kind in LOSSES
-    short = F.relu(1 - torch.where(true, logits, -logits))
-    return short.square() if kind == "squared-hinge" else short
+    loss = LOSSES[kind]
+    if loss.torch_name is not None:
+        found: Tensor = getattr(F, loss.torch_name)(logits, true.to(logits.dtype), reduction="none")
+        return found
+    return cast(Tensor, loss.value(torch.where(true, logits, -logits)))
 
 
 def batch_loss(kind: str, logits: Tensor, candidates: Candidates, true: Tensor, weight: Tensor) -> Tensor:

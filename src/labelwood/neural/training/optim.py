@@ -50,7 +50,7 @@ class Moments:
         return top / ((second / (1 - BETAS[1] ** steps)).sqrt() + EPS)
 
     def _places(self, at: Tensor) -> Tensor:
-        """Where those rows are in the pool; who is new gets a place."""
+        """Places of those rows in the pool; a row that is new gets one."""
         new = at[self.slots[at] < 0]
         if len(new):
             self.slots[new] = torch.arange(self.used, self.used + len(new), device=at.device)
@@ -78,7 +78,7 @@ class Moments:
 
 
 class Optimiser:
-    """Of an encoder; heads have moments of their own."""
+    """Optimiser of an encoder; heads have moments of their own."""
 
     def __init__(self, encoder: Encoder, schedule: Schedule, map_lr: float) -> None:
         """Maps of readings start from nothing, as heads do, and learn at `map_lr`."""
@@ -130,10 +130,10 @@ class Optimiser:
     def load(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """The inverse of `tensors`."""
         for i, moments in enumerate(self.tables.values()):
-            moments.load(part(tensors, f"table.{i}."))
+            moments.load(under_prefix(tensors, f"table.{i}."))
         for i, p in enumerate(self.dense):
             assert self.adam is not None
-            found = part(tensors, f"{i}.")
+            found = under_prefix(tensors, f"{i}.")
             self.adam.state[p] = {name: torch.from_numpy(np.array(a)).to(p.device) for name, a in found.items()}
 
 
@@ -144,6 +144,6 @@ def shorten(grads: list[Tensor], most: float) -> None:
         grad.mul_(factor)
 
 
-def part(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Those whose names begin so, under the rest of their names."""
+def under_prefix(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Tensors whose names begin with the prefix, under the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

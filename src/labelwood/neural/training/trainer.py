@@ -28,7 +28,7 @@ from ...parts.shortlist import from_ids
 from ..encoders.encoder import Encoder, packed
 from .candidates import Candidates
 from .head import Head, HeadScores, batch_loss
-from .optim import Optimiser, part
+from .optim import Optimiser, under_prefix
 from .products import RowGradients
 
 State = dict[str, NDArray[Any]]
@@ -36,7 +36,7 @@ State = dict[str, NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """A level as the trainer sees it."""
+    """A level that is trained: its head, what it reads, its targets and its candidates."""
 
     head: Head
     reading: int  # which of the encoder's
@@ -95,7 +95,7 @@ class ScoredTask:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How long, how fast, and how often it is measured."""
+    """Length of a training, its learning rates, and how often it is measured."""
 
     steps: int
     batch: int
@@ -132,7 +132,7 @@ class Schedule:
         return any(step == round(self.steps * (i + 1) / self.checks) for i in range(self.checks))
 
 
-class Keeper(Protocol):
+class StateKeeper(Protocol):
     """Keeps the state of an unfinished training."""
 
     def load(self) -> tuple[State, Mapping[str, Any]] | None: ...
@@ -142,19 +142,19 @@ class Keeper(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Hooks:
-    """What surrounds a training: who is told, who keeps its state, how often."""
+    """Surroundings of a training: callbacks, the keeper of its state, and how often the state is kept."""
 
     stage: str = "fine-tuning"
     tick: Tick | None = None
     tell: Callable[[Event], None] | None = None
-    keeper: Keeper | None = None
+    keeper: StateKeeper | None = None
     every: float = 180.0  # seconds between two kept states
     later: int = 0  # steps of trainings to come
     clock: Callable[[], float] = time.monotonic
 
 
 class Trainer:
-    """Trains an encoder and the heads of its tasks."""
+    """The training loop of an encoder and the heads of its tasks."""
 
     def __init__(
         self, encoder: Encoder, tasks: list[Task], tokens: Tokens, rows: NDArray[np.int64], schedule: Schedule,
@@ -173,7 +173,7 @@ class Trainer:
         self._drawn: tuple[int, NDArray[np.int64]] | None = None
 
     def run(self) -> float:
-        """All steps that are left; the encoder and the heads end as the best that was measured. Returns its quality."""
+        """Take all steps that are left and go back to the weights that were measured best. Returns their quality."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             return self._run()
 
@@ -204,40 +204,40 @@ class Trainer:
         """The documents of a step: a slice of the epoch's order, which runs on into the next epoch's."""
         size, n = min(self.schedule.batch, len(self.rows)), len(self.rows)
         places = np.arange(step * size, (step + 1) * size)
-        found = np.empty(size, np.int64)
+        chosen = np.empty(size, np.int64)
         for epoch in np.unique(places // n):
             inside = places // n == epoch
-            found[inside] = self._order(int(epoch))[places[inside] % n]
-        return self.rows[found]
+            chosen[inside] = self._order(int(epoch))[places[inside] % n]
+        return self.rows[chosen]
 
     def advance(self) -> tuple[float, float]:
-        """One step. Returns the mean loss and candidates per document."""
-        found = self._step()
+        """Take one step. Returns the mean loss and candidates per document."""
+        loss, width = self._step()
         self.step += 1
-        return found
+        return loss, width
 
     def _order(self, epoch: int) -> NDArray[np.int64]:
         """The order of the documents in an epoch."""
         if self._drawn is None or self._drawn[0] != epoch:
-            draw = np.random.Generator(np.random.Philox(key=mixed(*self.key, epoch, 0)))
+            draw = np.random.Generator(np.random.Philox(key=mixed_key(*self.key, epoch, 0)))
             self._drawn = epoch, draw.permutation(len(self.rows))
         return self._drawn[1]
 
     def _step(self) -> tuple[float, float]:
-        """One step: losses of all shards, then one update. Returns the mean loss and candidates per document."""
+        """Add up the gradients of all shards and update once. Returns the mean loss and candidates per document."""
         rows = self.batch(self.step)
         self.encoder.train()
-        torch.manual_seed(mixed(*self.key, self.step, 1) % 2**63)
+        torch.manual_seed(mixed_key(*self.key, self.step, 1) % 2**63)
         rows = rows[np.argsort(-self.tokens.lengths[rows], kind="stable")]
         gradients: list[list[RowGradients]] = [[] for _ in self.tasks]
         total, pairs = 0.0, 0
         for begin, end in self._shards(rows):
             loss, scores = self._shard(rows[begin:end], len(rows))
             total += loss
-            for parts, found in zip(gradients, scores, strict=True):
-                parts.append(found.gradients())
-                pairs += found.candidates.pairs
-        self._update([RowGradients.joined(parts) for parts in gradients])
+            for shards, task_scores in zip(gradients, scores, strict=True):
+                shards.append(task_scores.gradients())
+                pairs += task_scores.candidates.pairs
+        self._update([RowGradients.joined(shards) for shards in gradients])
         return total, pairs / len(rows)
 
     def _shard(self, rows: NDArray[np.int64], of: int) -> tuple[float, list[HeadScores]]:
@@ -254,11 +254,11 @@ class Trainer:
             true, value = candidates.targets(y)
             weight = np.where(true, value, np.float32(task.alpha))
             dropped = torch.nn.functional.dropout(vectors[task.reading].float(), task.dropout, training=True)
-            found = self.encoder.scores(task.reading, dropped, batch, task.head, candidates)
+            task_scores = self.encoder.scores(task.reading, dropped, batch, task.head, candidates)
             truth = torch.from_numpy(true).to(self.device), torch.from_numpy(weight).to(self.device)
-            loss = loss + task.weight * batch_loss(task.loss, found.logits, candidates, *truth) / of
-            above = ScoredTask(candidates, true, found.logits)
-            scores.append(found)
+            loss = loss + task.weight * batch_loss(task.loss, task_scores.logits, candidates, *truth) / of
+            above = ScoredTask(candidates, true, task_scores.logits)
+            scores.append(task_scores)
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach()), scores
 
@@ -275,9 +275,9 @@ class Trainer:
     def _update(self, gradients: list[RowGradients]) -> None:
         schedule, factor = self.schedule, self.schedule.rate(self.step)
         self.optimiser.step(factor)
-        for task, found in zip(self.tasks, gradients, strict=True):
+        for task, row_gradients in zip(self.tasks, gradients, strict=True):
             rate = task.head_lr * factor
-            task.head.update(found, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
+            task.head.update(row_gradients, rate, schedule.clip, schedule.head_decay, schedule.head_shrink)
 
     def _check(self) -> float | None:
         """Measure, and keep a copy if nothing was better; of equal ones the one that has learned longer."""
@@ -327,7 +327,7 @@ class Trainer:
         return state
 
     def _use(self, weights: State) -> None:
-        self.encoder.load(part(weights, "encoder."))
+        self.encoder.load(under_prefix(weights, "encoder."))
         for t, task in enumerate(self.tasks):
             task.head.use(weights[f"head.{t}.table"])
 
@@ -347,18 +347,18 @@ class Trainer:
             return
         state, meta = kept
         self.step = int(meta["step"])
-        self.best, self.mean = (part(state, prefix) or None for prefix in ("best.", "mean."))
+        self.best, self.mean = (under_prefix(state, prefix) or None for prefix in ("best.", "mean."))
         self.averaged = int(meta["averaged"])
         self.best_quality = -math.inf if meta["quality"] is None else float(meta["quality"])
-        now = part(state, "now.")
-        self.encoder.load(part(now, "encoder."))
+        now = under_prefix(state, "now.")
+        self.encoder.load(under_prefix(now, "encoder."))
         for t, task in enumerate(self.tasks):
-            task.head.load(part(now, f"head.{t}."))
-        self.optimiser.load(part(state, "adam."))
+            task.head.load(under_prefix(now, f"head.{t}."))
+        self.optimiser.load(under_prefix(state, "adam."))
 
 
-def mixed(*parts: int) -> int:
-    """One 128-bit key from several numbers."""
+def mixed_key(*parts: int) -> int:
+    """A 128-bit key made of several numbers."""
     return int.from_bytes(np.random.SeedSequence(parts).generate_state(4, np.uint32).tobytes(), "little")
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ..options import ReadOptions
 
 
-class Reading:
-    """One pass over one input. A reader is a function Reading → rows; it sets `width` if it makes features."""
+class InputPass:
+    """One pass over one input. A reader is a function InputPass → rows; it sets `width` if it makes features."""
 
     def __init__(self, path: str | Path, options: ReadOptions, *, need_labels: bool) -> None:
         if not isinstance(path, str | PathLike):
@@ -68,7 +68,7 @@ class Reading:
         self._stack.close()
 
 
-def each_line(reading: Reading, parse: Callable[[bytes], Row]) -> Iterator[Row]:
+def each_line(reading: InputPass, parse: Callable[[bytes], Row]) -> Iterator[Row]:
     """One row per line that is not blank; what is wrong with a line gets its place and goes to the log."""
     source, log = reading.main(), reading.log
     for raw in source.lines():
