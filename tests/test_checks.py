@@ -12,6 +12,7 @@ import labelwood as lw
 from cases import acting
 from labelwood.base.config import describe, idle, replaced, to_dict, value_at, with_settings
 from labelwood.base.progress import Silent
+from labelwood.data import from_lists, with_taxonomy
 from labelwood.recipes.checks import Facts, check
 from labelwood.recipes.clashes import CLASHES
 from labelwood.recipes.methods import METHODS, from_plain, resolve, tidy
@@ -212,6 +213,23 @@ def test_a_taxonomy_is_the_tree_that_is_used(method):
     used = {"tree": recipe.own_tree, "coarse": recipe.grows_coarse}
     assert any(used.values())
     assert all(value_at(recipe, f"{name}.kind") == "taxonomy" for name, grown in used.items() if grown)
+
+
+@pytest.mark.parametrize("method", ["xr-transformer", *NETWORKS])
+def test_a_taxonomy_shapes_networks_too(method):
+    settings = acting({"finetune.steps": 2, "finetune.checks": 1, "encoder.hidden": 8}, method)
+    model = lw.train(TEXTS, LISTS, method=method, taxonomy=TAXONOMY, settings=settings)
+    assert {member.tree.sizes for member in model.members} == {(3, 12)}
+
+
+def test_a_deep_taxonomy_is_refused_at_once_where_a_network_ends_too_early():
+    parents = {**TAXONOMY, "group0": "above", "group1": "above"}
+    refused("1 of 3 levels", "set finetune.levels higher", method="x-transformer", taxonomy=parents)
+    several = {**{name: [group] for name, group in parents.items()}, "label3": ["group0", "group2"]}
+    recipe = resolve("x-transformer", taxonomy=True)
+    facts = Facts.of(with_taxonomy(from_lists(TEXTS, LISTS), several))
+    assert facts.taxonomy_levels is None  # where label3 stands follows from features
+    check(recipe, facts)
 
 
 def test_a_taxonomy_may_be_left_to_one_of_two_trees():

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 
 import pytest
+from labelwood.pipeline.run_options import Run
 
+from cases import acting
 from labelwood.base.config import idle, with_settings
-from labelwood.recipes.methods import METHODS
-from matrix import base, by_level, covering, refusal, rows, smallest, tried, values, weights
+from labelwood.planning.estimate import plan
+from labelwood.recipes.methods import METHODS, resolve
+from matrix import SMALL, base, by_level, covering, data, refusal, rows, smallest, tried, values, weights
 
 FULL = bool(os.environ.get("MATRIX"))  # make matrix
 SECTIONS = tuple(dict.fromkeys(path.rpartition(".")[0] for path in rows("xr-linear")))
@@ -73,6 +76,21 @@ FOUND = [
 @pytest.mark.parametrize(("method", "settings"), FOUND)
 def test_what_the_matrix_has_found_stays_mended(method, settings):
     assert tried(method, settings) in {"trained", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("cascadexml", {"linear.start": "network", "linear.solver": "newton"}),
+        ("cascadexml", {"linear.cp": (1.0, 2.0), "coarse.levels": (4,)}),
+        ("xr-transformer", {"levelwise.refine": False, "linear.cp": (1.0, 2.0), "coarse.levels": (4,)}),
+        ("x-transformer", {"labels.kind": "text-neural", "encoder.features": "words"}),
+    ],
+)
+def test_what_trains_can_be_planned(method, settings):
+    """A plan trains samples on words alone, where a network's settings have no place."""
+    assert tried(method, settings) == "trained"
+    assert plan(data(), resolve(method, settings=acting(SMALL, method, settings)), Run(1)).memory > 0
 
 
 @pytest.mark.skipif(not FULL, reason="make matrix")

@@ -80,8 +80,8 @@ def train(
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
     label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
               in the model for people to read, and used in training if `labels.kind` says so
-    taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it sets
-              `tree.kind = "taxonomy"`, and the model does not need it any more
+    taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it is
+              the kind of every tree that the method grows, and the model does not need it any more
     options   how a file is read: its format, its fields, what to do with bad lines
     method    the recipe, see `methods()`; `preset` names a set of its settings, `config` a TOML file or a mapping
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them

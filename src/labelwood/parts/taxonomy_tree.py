@@ -58,6 +58,14 @@ def nest(
     return _levels(_node(kids, cutter, widest))
 
 
+def depth_of(taxonomy: Taxonomy, labels: NDArray[np.int32]) -> int | None:
+    """Levels of the tree that `nest` makes where every node has one parent and none is cut; None: it depends."""
+    if (np.bincount(taxonomy.child, minlength=taxonomy.nodes) > 1).any():
+        return None
+    nothing = Features(dense=np.zeros((len(labels), 1), np.float32))  # no node is cut, no label compared
+    return len(nest(taxonomy, labels, Cutter(nothing, 0, 0, 0, 0, 0, 1), nearest=False, widest=None)[0])
+
+
 def _first_parents(taxonomy: Taxonomy) -> NDArray[np.int32]:
     """(nodes,) the parent named first, -1 for a root."""
     up = np.full(taxonomy.nodes, -1, np.int32)

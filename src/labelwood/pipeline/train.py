@@ -28,6 +28,7 @@ from ..models.predictor import Predictor
 from ..parts.rank_average import EnsembleConfig
 from ..parts.tree import Tree
 from ..recipes.checks import check
+from ..recipes.methods import tidy
 from ..recipes.recipe import Recipe, check_depth
 from ..recipes.runs import by_documents, first_network, of_run
 from ..storage.keyed import Keyed
@@ -69,7 +70,7 @@ def train_into(
 
 def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
     """What a run is, for resuming: the same recipe on the same data gives the same bits."""
-    return {"recipe": to_dict(recipe), "data": data_key}
+    return {"recipe": to_dict(tidy(recipe)), "data": data_key}
 
 
 def identity_of(model: Predictor) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import warnings
 
 import numpy as np
 
 from ..arrays.sparse import Csr, Features
-from ..base.config import last_level
+from ..base.config import each, last_level
 from ..base.progress import Silent
 from ..base.run import Run
 from ..data import Dataset
@@ -69,11 +70,12 @@ def on_words(recipe: Recipe) -> Recipe:
     """The recipe on words alone: its classifiers, on the tree that they will stand on."""
     if not recipe.encoder.on:
         return recipe
-    below = recipe.has_network and recipe.ranker != "tree"
     ensemble = dataclasses.replace(recipe.ensemble, encoders=None, labels=None)
+    starts = tuple("zero" if start == "network" else start for start in each(recipe.linear.start))
+    linear = dataclasses.replace(recipe.linear, start=starts if len(starts) > 1 else starts[0])
     return dataclasses.replace(
-        recipe, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree", ensemble=ensemble,
-        tree=recipe.coarse if below else recipe.tree, labels=by_documents(recipe.labels),
+        recipe, linear=linear, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree", ensemble=ensemble,
+        tree=recipe.stand, labels=by_documents(recipe.labels),
     )  # fmt: skip
 
 
@@ -87,7 +89,8 @@ def _trial(data: Dataset, recipe: Recipe, run: Run, count: int, labels: int) -> 
         words = {"features": time.process_time() - start}
     problem = prepare(part)
     recipe = _for_sample(recipe, len(problem.seen), labels)
-    with Workspace(None, clock=time.process_time) as space:
+    with warnings.catch_warnings(), Workspace(None, clock=time.process_time) as space:
+        warnings.simplefilter("ignore")  # what holds for a sample need not hold for the data
         model = train_in(space, part, recipe, Run(run.threads, progress=Silent()))
         seconds = words | space.spent
     entries = 0 if part.features is None else label_entries(problem, part.features, recipe, run.workers)

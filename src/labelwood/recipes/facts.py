@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base.config import value_at
 from ..data import Dataset
 from ..errors import ConfigError
+from ..parts.taxonomy_tree import depth_of
 from ..parts.tree import TreeConfig, level_sizes
 from .recipe import Recipe
 
@@ -25,6 +27,7 @@ class Facts:
     texts: bool | None = None
     label_texts: bool | None = None
     taxonomy: bool | None = None
+    taxonomy_levels: int | None = None  # where they do not depend on more than the taxonomy
     relevances: bool | None = None  # some of them other than 1
     encoders: Mapping[str, Mapping[str, Any] | str] = dataclasses.field(
         default_factory=dict
@@ -34,15 +37,22 @@ class Facts:
     def of(data: Dataset, encoders: Mapping[str, Mapping[str, Any] | str] | None = None) -> Facts:
         """Facts of a data set, and of encoders by their names."""
         y, x = data.labels, data.features
+        seen = np.zeros(0, np.int32) if y is None else np.unique(y.indices[y.data > 0])
         return Facts(
-            labels=None if y is None else len(np.unique(y.indices[y.data > 0])),
+            labels=None if y is None else len(seen),
             columns=0 if x is None else x.sparse_cols + x.dense_cols,
             texts=data.texts is not None,
             label_texts=bool(data.label_texts),
             taxonomy=data.taxonomy is not None,
+            taxonomy_levels=_taxonomy_levels(data, seen),
             relevances=None if y is None else not bool((y.data == 1).all()),
             encoders=encoders or {},
         )
+
+
+def _taxonomy_levels(data: Dataset, seen: NDArray[np.int32]) -> int | None:
+    fits = data.taxonomy is not None and len(data.taxonomy.inside) == len(data.names)
+    return depth_of(data.taxonomy, seen) if data.taxonomy is not None and fits and len(seen) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +79,8 @@ class Case:
         config: TreeConfig = getattr(self.recipe, name)
         if config.kind == "unbalanced" and self.facts.labels is not None:
             return config.depth if self.facts.labels > config.leaf else 1
+        if config.kind == "taxonomy" and config.widest is None:
+            return self.facts.taxonomy_levels
         sizes = self.sizes(name)
         return None if sizes is None else len(sizes)
 
