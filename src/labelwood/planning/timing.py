@@ -77,12 +77,13 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
-    check(recipe, facts_of(data, recipe))
     kept = _kept_recipe(run.work, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:
         return tidy(replaced(recipe, {"finetune.steps": kept.finetune.steps}))
+    problem = prepare(data)
+    check(recipe, facts_of(data, recipe))
     with run.progress.stage("measuring the pace"):
-        return with_time(recipe, budget, data, prepare(data), run)
+        return with_time(recipe, budget, data, problem, run)
 
 
 def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
