@@ -51,7 +51,9 @@ class Facts:
 
 
 def _seen(y: Csr) -> NDArray[np.int32]:
-    """Labels that have documents."""
+    """Labels that have documents; of what is no label matrix, which is refused elsewhere, none."""
+    if not y.nnz or y.indices.min() < 0:
+        return np.zeros(0, np.int32)
     positive = y.data > 0
     indices = y.indices if positive.all() else y.indices[positive]
     return np.flatnonzero(np.bincount(indices, minlength=y.cols)).astype(np.int32)
