@@ -22,6 +22,7 @@ hypothesis.settings.load_profile("labelwood")
 
 # As small as the encoder below: the LSTM that starts from nothing.
 SMALL_LSTM = {"encoder.hidden": 16, "finetune.epochs": 2, "finetune.checks": 2}
+tiny.SHIPPED["attentionxml"] = METHODS["attentionxml"]
 METHODS["attentionxml"] = dataclasses.replace(
     METHODS["attentionxml"], recipe=with_settings(METHODS["attentionxml"].recipe, SMALL_LSTM)
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import warnings
@@ -13,7 +12,6 @@ import labelwood as lw
 from cases import acting
 from labelwood.base.config import describe, idle, replaced, to_dict, value_at, with_settings
 from labelwood.base.progress import Silent
-from labelwood.cli import main
 from labelwood.data import from_lists, with_taxonomy
 from labelwood.recipes.checks import Facts, check
 from labelwood.recipes.clashes import CLASHES
@@ -340,18 +338,6 @@ def test_plan_and_train_refuse_alike():
                 call(TEXTS, LISTS, settings=settings)
             said.append(str(caught.value))
         assert said[0] == said[1]
-
-
-def test_a_timed_run_that_is_finished_is_found_finished(tmp_path, capsys):
-    """Its steps stand in place of a preset's epochs, which do not tell two runs apart."""
-    pytest.importorskip("torch")
-    rows = (json.dumps({"text": text, "labels": labels}) for text, labels in zip(TEXTS, LISTS, strict=True))
-    (tmp_path / "t.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    command = ["train", str(tmp_path / "t.jsonl"), "--model", str(tmp_path / "m"), "--method", "xr-transformer"]
-    command += ["--preset", "fast", "--time", "9s", "--keep-work", "--set", "encoder.runtime=torch"]
-    assert main(command) == 0
-    assert main([*command, "--resume"]) == 0
-    assert "nothing to do" in capsys.readouterr().out
 
 
 def test_settings_for_several_methods_go_where_they_act():

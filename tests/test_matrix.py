@@ -94,18 +94,12 @@ def test_what_the_matrix_has_found_stays_mended(method, settings):
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        pytest.param(
-            "cascadexml", {"linear.start": "network", "linear.solver": "newton"},
-            marks=pytest.mark.xfail(strict=True, reason="the trial on words keeps linear.start = network: refused"),
-        ),
+        ("cascadexml", {"linear.start": "network", "linear.solver": "newton"}),
         ("cascadexml", {"linear.cp": (1.0, 2.0), "coarse.levels": (4,)}),
-        pytest.param(
-            "xr-transformer", {"levelwise.refine": False, "linear.cp": (1.0, 2.0), "coarse.levels": (4,)},
-            marks=pytest.mark.xfail(strict=True, reason="the trial grows tree, but classifiers stand on coarse"),
-        ),
+        ("xr-transformer", {"levelwise.refine": False, "linear.cp": (1.0, 2.0), "coarse.levels": (4,)}),
         ("x-transformer", {"labels.kind": "text-neural", "encoder.features": "words"}),
     ],
-)  # fmt: skip
+)
 def test_what_trains_can_be_planned(method, settings):
     """A plan trains samples on words alone, where a network's settings have no place."""
     assert tried(method, settings) == "trained"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import struct
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 import labelwood as lw
 from cases import acting
+from labelwood.cli import main
 from labelwood.data import from_lists
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.training import tensorboard
@@ -65,6 +67,19 @@ def test_a_time_that_is_too_short_says_what_is_needed():
         lw.train(TEXTS, LISTS, method="xr-transformer", time="0.001s")
     with pytest.raises(lw.ConfigError, match="does not"):
         lw.train(TEXTS, LISTS, time="9s")
+
+
+def test_a_timed_run_that_is_finished_is_found_finished(tmp_path, capsys):
+    """Its steps stand in place of a preset's epochs, which the saved model does not keep."""
+    (tmp_path / "t.jsonl").write_text(
+        "".join(json.dumps({"text": t, "labels": row}) + "\n" for t, row in zip(TEXTS, LISTS, strict=True))
+    )
+    model = str(tmp_path / "m")
+    command = ["train", str(tmp_path / "t.jsonl"), "--model", model, "--method", "xr-transformer", "--preset", "fast"]
+    command += ["--time", "9s", "--keep-work", "--set", "encoder.runtime=torch"]
+    assert main(command) == 0
+    assert main([*command, "--resume"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
 
 
 def test_a_plan_knows_the_encoder():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import string
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+SHIPPED: dict[str, Any] = {}  # methods as they are shipped, where tests make them smaller
 PIECES = [*string.ascii_lowercase, *string.digits]
 
 

@@ -63,8 +63,8 @@ def train(
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
     label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
               in the model for people to read, and used in training if `labels.kind` says so
-    taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it sets
-              `tree.kind = "taxonomy"`, and the model does not need it any more
+    taxonomy  your own label tree: {child: parent or parents}, or a file that `read_taxonomy` reads; it is
+              the kind of every tree that the method grows, and the model does not need it any more
     settings  single settings by dotted name, e.g. {"linear.threshold": 0.05}; `labelwood methods NAME` lists them
     work      a folder that keeps finished stages, also after success; with `resume=True` a run goes on from there,
               with `overwrite=True` it starts over

@@ -67,7 +67,10 @@ ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a 
 TrainingData = Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)]
 MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", metavar="NAME", help="A named set of settings of the method.")
+    str | None,
+    typer.Option(
+        "--preset", metavar="NAME", help="Named settings of the method: one, or a,b,… where a later one wins."
+    ),
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")]
 Settings = Annotated[
@@ -123,7 +126,7 @@ TaxonomyFile = Annotated[
     Path | None,
     typer.Option(
         "--taxonomy", metavar="FILE",
-        help="Your own label tree, child and parent (TSV, CSV, JSON): sets tree.kind; see docs/data.md.",
+        help="Your own label tree, child and parent (TSV, CSV, JSON): it shapes all trees; see docs/data.md.",
     ),
 ]  # fmt: skip
 

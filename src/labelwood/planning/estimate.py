@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arrays.sparse import Csr, Features
 from ..base import memory_budget
-from ..base.config import at, last_level
+from ..base.config import at, each, last_level
 from ..base.progress import Silent
 from ..data import Dataset
 from ..errors import BudgetError
@@ -144,12 +144,13 @@ def _bare(recipe: Recipe) -> Recipe:
     """The recipe on words alone: its classifiers, on the tree that they will stand on."""
     if not recipe.encoder.on:
         return recipe
-    below = recipe.has_network and recipe.ranker != "tree"
     ensemble = dataclasses.replace(recipe.ensemble, encoders=None, labels=None)
     kind = "pifa" if recipe.labels.kind in NEURAL_KINDS else recipe.labels.kind
+    starts = tuple("zero" if start == "network" else start for start in each(recipe.linear.start))
+    linear = dataclasses.replace(recipe.linear, start=starts if len(starts) > 1 else starts[0])
     return dataclasses.replace(
-        recipe, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree", ensemble=ensemble,
-        tree=recipe.coarse if below else recipe.tree, labels=dataclasses.replace(recipe.labels, kind=kind),
+        recipe, linear=linear, encoder=EncoderConfig(), finetune=FinetuneConfig(), ranker="tree", ensemble=ensemble,
+        tree=recipe.stand, labels=dataclasses.replace(recipe.labels, kind=kind),
     )  # fmt: skip
 
 

@@ -6,19 +6,18 @@ fixed before the run starts and become part of the recipe: a run that is continu
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.config import at, with_settings
+from ..base.config import at, replaced, with_settings
 from ..data import Dataset
 from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
 from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
 from ..recipes.checks import check
-from ..recipes.methods import from_plain
+from ..recipes.methods import from_plain, tidy
 from ..storage import model_folder
 from ..storage.stage_cache import begun
 
@@ -81,7 +80,7 @@ def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: 
     check(recipe, facts_of(data, recipe))
     kept = _kept_recipe(run.work, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:
-        return dataclasses.replace(recipe, finetune=dataclasses.replace(recipe.finetune, steps=kept.finetune.steps))
+        return tidy(replaced(recipe, {"finetune.steps": kept.finetune.steps}))
     with run.progress.stage("measuring the pace"):
         return with_time(recipe, budget, data, prepare(data), run)
 
@@ -101,7 +100,7 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
         raise ConfigError(f"a time can be given to a recipe that fine-tunes an encoder, but {recipe.method} does not.")
     steps = steps_within(seconds / recipe.ensemble.runs, data, problem, recipe, run)
     one = len(steps) == 1
-    return with_settings(recipe, {"finetune.steps": steps[0] if one else steps}) if steps else recipe
+    return tidy(with_settings(recipe, {"finetune.steps": steps[0] if one else steps})) if steps else recipe
 
 
 def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:

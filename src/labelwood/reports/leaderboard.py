@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ONE = 60  # documents that are predicted alone, for the latency
-PARTS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 @dataclasses.dataclass(frozen=True)
