@@ -12,6 +12,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -152,6 +153,15 @@ def refusal(method: str, own: Settings) -> str | None:
     except lw.ConfigError as error:
         return str(error)
     return None
+
+
+def goes_together(recipe: Recipe) -> bool:
+    """Has `check` nothing against a recipe, whoever set what in it?"""
+    with suppress(lw.ConfigError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(recipe, facts_of(data(), recipe))
+        return True
+    return False
 
 
 def tried(method: str, own: Settings) -> str:

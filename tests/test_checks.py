@@ -132,6 +132,15 @@ def test_a_rule_is_given_for_every_setting_that_can_be_idle():
             assert not where.endswith(".")
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_help_texts_stand_alone(method):
+    """Short, and without a word that points at another line."""
+    for row in describe(METHODS[method].recipe):
+        assert 10 < len(row.help) < 300, row.path
+        assert not {"that", "it", "this", "same", "also"} & set(row.help.split()[:1]), row.path
+        assert row.rank[1] in range(1, 8)
+
+
 def test_a_config_for_several_methods(tmp_path):
     path = tmp_path / "shared.toml"
     path.write_text(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.sparse import Csr
 from ..base.config import value_at
 from ..data import Dataset
 from ..errors import ConfigError
@@ -29,15 +30,14 @@ class Facts:
     taxonomy: bool | None = None
     taxonomy_levels: int | None = None  # where they do not depend on more than the taxonomy
     relevances: bool | None = None  # some of them other than 1
-    encoders: Mapping[str, Mapping[str, Any] | str] = dataclasses.field(
-        default_factory=dict
-    )  # config, or what is wrong
+    # Of each encoder by its name: its config, or what is wrong with it.
+    encoders: Mapping[str, Mapping[str, Any] | str] = dataclasses.field(default_factory=dict)
 
     @staticmethod
     def of(data: Dataset, encoders: Mapping[str, Mapping[str, Any] | str] | None = None) -> Facts:
         """Facts of a data set, and of encoders by their names."""
         y, x = data.labels, data.features
-        seen = np.zeros(0, np.int32) if y is None else np.unique(y.indices[y.data > 0])
+        seen = np.zeros(0, np.int32) if y is None else _seen(y)
         return Facts(
             labels=None if y is None else len(seen),
             columns=0 if x is None else x.sparse_cols + x.dense_cols,
@@ -45,9 +45,18 @@ class Facts:
             label_texts=bool(data.label_texts),
             taxonomy=data.taxonomy is not None,
             taxonomy_levels=_taxonomy_levels(data, seen),
-            relevances=None if y is None else not bool((y.data == 1).all()),
+            relevances=None if y is None else not bool(((y.data == 1) | (y.data == 0)).all()),
             encoders=encoders or {},
         )
+
+
+def _seen(y: Csr) -> NDArray[np.int32]:
+    """Labels that have documents; of what is no label matrix, which is refused elsewhere, none."""
+    if not y.nnz or y.indices.min() < 0:
+        return np.zeros(0, np.int32)
+    positive = y.data > 0
+    indices = y.indices if positive.all() else y.indices[positive]
+    return np.flatnonzero(np.bincount(indices, minlength=y.cols)).astype(np.int32)
 
 
 def _taxonomy_levels(data: Dataset, seen: NDArray[np.int32]) -> int | None:

@@ -317,7 +317,8 @@ class LevelwiseConfig:
         acts=Acts(lambda _, recipe: recipe.tunes_levels and not recipe.encoder.attends, _STEPS),
     )  # fmt: skip
     bootstrap_c: float = setting(
-        100.0, "1/λ of that linear solve; a higher value fits the embeddings more closely", low=1e-6, high=1e6, rank=7,
+        100.0, "1/λ of the linear solve for first weights; a higher value fits the embeddings more closely", low=1e-6,
+        high=1e6, rank=7,
         acts=Acts(
             lambda own, recipe: (
                 recipe.tunes_levels and not recipe.encoder.attends
