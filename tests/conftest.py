@@ -24,6 +24,8 @@ for _name, _smaller in tiny.SMALLER.items():  # test_contract.py trains them as 
     tiny.SHIPPED[_name] = METHODS[_name]
     METHODS[_name] = dataclasses.replace(METHODS[_name], recipe=with_settings(METHODS[_name].recipe, _smaller))
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads wait asleep: other tests are at work beside them
+
 # The default encoder of all tests: what `minilm` means is whatever this folder holds. Where torch is not installed, as
 # in the sanitizer build and in `make test-linear`, what needs it is left out here and nowhere else: test files that
 # import torch or a room that needs it, and (below) the neural recipes of tests that run on every recipe.

@@ -209,12 +209,6 @@ def test_nearness_is_refused_where_its_model_could_not_be_opened(method):
     refused("tail.classifier_share = 0.5", "leave it at 1", method=method, settings={"tail.classifier_share": 0.5})
 
 
-def test_an_embedding_that_is_left_out_cannot_cluster_labels():
-    """F-S5."""
-    changes = {"encoder.features": "words", "labels.kind": "pifa-neural"}
-    refused("labels.kind = 'pifa-neural'", "encoder.features = 'words'", method="x-transformer", settings=changes)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_taxonomy_is_the_tree_that_is_used(method):
     """F-S4."""

@@ -54,6 +54,15 @@ def test_every_label_representation_trains(kind):
     assert model.evaluate(TEXTS, LISTS, metrics=lw.MetricsConfig(bootstrap=0))["P@1"] > 90
 
 
+def test_labels_are_clustered_by_an_embedding_that_classifiers_do_not_read():
+    """F-S5: the first network's embeddings, although `encoder.features` leaves them out below the clusters."""
+    (words,) = fit(X, {"labels.kind": "pifa-neural", "encoder.features": "words", "search.beam": 4}).members
+    (both,) = fit(X, {"labels.kind": "pifa-neural", "search.beam": 4}).members
+    assert words.levels[-1].dense_cols == 0
+    assert both.levels[-1].dense_cols > 0
+    assert words.tree.leaves.tolist() == both.tree.leaves.tolist()
+
+
 def test_labels_of_one_text_are_one_cluster():
     """Whatever the encoder makes of the texts, the same text is the same vector."""
     data = from_lists(TEXTS, LISTS)

@@ -107,11 +107,6 @@ def words_alone_are_for_classifiers_below_clusters(case: Case) -> Iterator[str]:
             "encoder.features = 'words' is for classifiers below a network's clusters (ranker = 'network'), but ranker "
             f"is {recipe.ranker!r}; to do without the encoder, set encoder.model = none."
         )
-    if recipe.grows_coarse and recipe.coarse.kind != "flat" and "pifa-neural" in case.kinds:
-        yield (
-            "labels.kind = 'pifa-neural' clusters labels by an embedding, but encoder.features = 'words' leaves it "
-            "out; set encoder.features = 'both', or labels.kind = 'pifa'."
-        )
 
 
 @clash
