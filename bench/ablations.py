@@ -26,7 +26,7 @@ from labelwood.data import Dataset, align_labels, read, read_label_texts, with_l
 from labelwood.metrics.intervals import RowScores, compare
 from labelwood.metrics.ranking import MetricsConfig, by_row
 from labelwood.pipeline.train import train
-from labelwood.recipes.methods import acting, resolve
+from labelwood.recipes.resolve import acting, resolve
 from prepare import locate, version
 from tables import DEEP, SIZES, TABLES
 

@@ -54,7 +54,7 @@ def one(labels: int, steps: int, threads: int) -> dict[str, Any]:
     from labelwood.neural.encoders.tokens import Tokens
     from labelwood.neural.training.head import Head
     from labelwood.neural.training.trainer import DynamicShortlist, Task
-    from labelwood.recipes.network_settings import EncoderConfig, Reading
+    from labelwood.recipes.encoder_settings import EncoderConfig, Reading
 
     torch.set_num_threads(threads)
     rng = np.random.default_rng(0)
@@ -125,7 +125,7 @@ def disjoint(documents: int, steps: int = 6) -> dict[str, Any]:
     from labelwood.neural.encoders.tokens import Tokens
     from labelwood.neural.training.head import Head
     from labelwood.neural.training.trainer import Schedule, Task, Trainer
-    from labelwood.recipes.network_settings import EncoderConfig
+    from labelwood.recipes.encoder_settings import EncoderConfig
 
     labels, parents, own = 1_000_000, 2**16, 256
     rng, ptr = np.random.default_rng(0), np.linspace(0, labels, parents + 1).astype(np.int64)
@@ -179,7 +179,7 @@ def shares(nodes: int, documents: int = 32, width: int = 384) -> list[tuple[floa
 
 def searched(x: np.ndarray, width: int, tables: list[np.ndarray], ptrs: list[np.ndarray]) -> dict[str, Any]:
     """Milliseconds of a search down the heads, and of a beam over a tree of 32 children with the last head's rows."""
-    from labelwood.parts.linear import from_weights
+    from labelwood.parts.linear_level import from_weights
     from labelwood.parts.search import Search, SearchConfig, search
 
     depth, last = len(tables), tables[-1]

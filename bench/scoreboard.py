@@ -21,7 +21,7 @@ from typing import Any
 import labelwood as lw
 from cells import Bench, Limits, Row, alone, end_with_children
 from labelwood.errors import LabelwoodError
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from prepare import prepare
 from report import median, ratios, table
 

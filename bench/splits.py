@@ -20,7 +20,7 @@ import labelwood as lw
 from labelwood.base.run import Keeping, Run
 from labelwood.data import read
 from labelwood.pipeline.train import train as run_recipe
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from prepare import locate
 
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")

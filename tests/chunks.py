@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelwood import _core
-from labelwood.parts.linear import WEIGHTS, LinearLevel
+from labelwood.parts.linear_level import WEIGHTS, LinearLevel
 
 
 def chunk_of(

@@ -30,8 +30,9 @@ from labelwood.pipeline.facts import facts_of
 from labelwood.pipeline.train import train
 from labelwood.recipes.checks import check
 from labelwood.recipes.facts import Case
-from labelwood.recipes.methods import METHODS, resolve
+from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import NETWORK, Recipe
+from labelwood.recipes.resolve import resolve
 from toy import contract_set
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None

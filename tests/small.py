@@ -9,8 +9,8 @@ from labelwood.data import from_lists
 from labelwood.neural.encoders import pretrained
 from labelwood.neural.encoders.tokens import Tokeniser
 from labelwood.pipeline.train import train
-from labelwood.recipes.methods import resolve
-from labelwood.recipes.network_settings import EncoderConfig
+from labelwood.recipes.encoder_settings import EncoderConfig
+from labelwood.recipes.resolve import resolve
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()

@@ -20,7 +20,7 @@ from labelwood.neural import inside
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders import pretrained
 from labelwood.pipeline.train import train
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from small import LISTS, READ, TEXTS, fit, tokeniser
 
 QUICK = {"finetune.epochs": 1, "coarse.levels": (4,), "finetune.parents": (1, 2)}

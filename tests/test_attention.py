@@ -24,8 +24,9 @@ from labelwood.neural.encoders.tokens import Tokeniser
 from labelwood.neural.training.candidates import Candidates
 from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.train import train, train_into
-from labelwood.recipes.methods import METHODS, resolve
-from labelwood.recipes.network_settings import EncoderConfig
+from labelwood.recipes.encoder_settings import EncoderConfig
+from labelwood.recipes.methods import METHODS
+from labelwood.recipes.resolve import resolve
 from small import LISTS, TEXTS, Stop
 from toy import noisy_set
 

@@ -21,8 +21,8 @@ from labelwood.neural.training.candidates import Candidates
 from labelwood.neural.training.trainer import DynamicShortlist, Schedule, ScoredTask
 from labelwood.parts.tree import Tree
 from labelwood.pipeline.train import train, train_into
-from labelwood.recipes.methods import resolve
-from labelwood.recipes.network_settings import Reading
+from labelwood.recipes.encoder_settings import Reading
+from labelwood.recipes.resolve import resolve
 from labelwood.storage.keyed import Keyed
 from small import LISTS, TEXTS, Stop
 from toy import noisy_set

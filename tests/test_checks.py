@@ -15,7 +15,8 @@ from labelwood.base.progress import Silent
 from labelwood.data import from_lists, with_taxonomy
 from labelwood.recipes.checks import Facts, check
 from labelwood.recipes.clashes import CLASHES
-from labelwood.recipes.methods import METHODS, from_plain, resolve, tidy
+from labelwood.recipes.methods import METHODS
+from labelwood.recipes.resolve import from_plain, resolve, tidy
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()

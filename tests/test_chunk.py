@@ -11,7 +11,7 @@ from cases import cases
 from chunks import chunk_of
 from labelwood import _core
 from labelwood.arrays.sparse import Csr, Features, as_csr
-from labelwood.parts.linear import WEIGHTS, LinearLevel
+from labelwood.parts.linear_level import WEIGHTS, LinearLevel
 from labelwood.parts.search import Search, SearchConfig, search
 
 pytestmark = pytest.mark.native

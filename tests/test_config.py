@@ -24,8 +24,9 @@ from labelwood.base.config import (
     to_dict,
     with_settings,
 )
-from labelwood.recipes.methods import METHODS, from_plain, resolve
+from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import Recipe
+from labelwood.recipes.resolve import from_plain, resolve
 
 
 @dataclasses.dataclass(frozen=True)

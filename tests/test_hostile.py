@@ -24,8 +24,9 @@ from labelwood.parts.losses import NAMES
 from labelwood.parts.rank_average import AVERAGES
 from labelwood.parts.search import COMBINERS
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
-from labelwood.recipes.methods import METHODS, from_plain, resolve, tidy
+from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import Recipe
+from labelwood.recipes.resolve import from_plain, resolve, tidy
 from toy import keyword_set
 
 pytestmark = pytest.mark.native

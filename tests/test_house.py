@@ -64,7 +64,7 @@ def test_every_file_says_what_it_is(path):
 @pytest.mark.parametrize("path", PYTHON, ids=room)
 def test_a_file_that_is_spoken_of_is_there(path):
     """F-S13: docstrings and comments name the modules of today."""
-    files = [room(file) for file in [*PYTHON, *(ROOT / "tests").rglob("*.py")]]
+    files = [room(file) for folder in ("src", "tests", "bench") for file in (ROOT / folder).rglob("*.py")]
     for name in re.findall(r"(?<![\w.*/])([a-z_]+(?:/[a-z_]+)*\.py)\b", path.read_text(encoding="utf-8")):
         assert any(file.endswith(f"/{name}") or file == name for file in files), name
 

@@ -24,7 +24,7 @@ from labelwood.data.dataset import check_label
 from labelwood.data.parsing import source
 from labelwood.parts.tfidf import Tfidf, TfidfConfig, _check
 from labelwood.parts.tree import TreeConfig, build
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from labelwood.storage import model_folder, safetensors_file
 from toy import keyword_set
 

@@ -16,11 +16,12 @@ from cases import cases
 from chunks import chunk_of, weights_of
 from labelwood import _core
 from labelwood.arrays.sparse import Csr, Features, as_csr
-from labelwood.parts.linear import LinearConfig, LinearLevel, Pile, Place, relevance, train_level
+from labelwood.parts.linear import LinearConfig, Place, relevance, train_level
+from labelwood.parts.linear_level import LinearLevel, Pile
 from labelwood.parts.losses import NAMES
 from labelwood.parts.search import COMBINERS, Search, SearchConfig, search
 from labelwood.parts.shortlist import all_rows
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from toy import random_features, random_labels
 
 pytestmark = pytest.mark.native

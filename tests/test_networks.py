@@ -17,8 +17,8 @@ from labelwood.parts.tree import Tree, level_sizes
 from labelwood.pipeline import blend
 from labelwood.pipeline.blend import opened
 from labelwood.pipeline.train import identity_of, train
-from labelwood.recipes.methods import resolve
-from labelwood.recipes.network_settings import Reading
+from labelwood.recipes.encoder_settings import Reading
+from labelwood.recipes.resolve import resolve
 from small import LISTS, TEXTS
 
 QUICK = {"finetune.epochs": 1}

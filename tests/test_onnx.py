@@ -15,7 +15,7 @@ from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders import onnx, pretrained
 from labelwood.neural.encoders.description import Description
 from labelwood.neural.encoders.tokens import Tokeniser
-from labelwood.recipes.network_settings import EncoderConfig, Reading
+from labelwood.recipes.encoder_settings import EncoderConfig, Reading
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()

@@ -19,7 +19,8 @@ from labelwood.neural.training import tensorboard
 from labelwood.neural.training.pace import Pace
 from labelwood.pipeline.train import train_into
 from labelwood.planning import timing
-from labelwood.recipes.methods import METHODS, resolve
+from labelwood.recipes.methods import METHODS
+from labelwood.recipes.resolve import resolve
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source, stop_at_once
 
 

@@ -11,7 +11,7 @@ from labelwood.base.digests import digest_tensors
 from labelwood.base.run import Keeping, Run
 from labelwood.data import from_lists
 from labelwood.pipeline.train import train
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from labelwood.storage import stage_cache
 from labelwood.storage.keyed import Keyed, plain
 from labelwood.storage.stage_cache import Workspace

@@ -20,7 +20,7 @@ from labelwood.pipeline import levels
 from labelwood.pipeline.costs import Sizes
 from labelwood.planning import estimate as plan
 from labelwood.planning.trial import extended
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from test_workspace import content
 from toy import contract_set, keyword_set
 

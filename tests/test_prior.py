@@ -13,7 +13,7 @@ from labelwood.neural.finetune.base import Tuning, TuningData
 from labelwood.neural.training.candidates import Candidates
 from labelwood.neural.training.head import loss_of
 from labelwood.parts.tree import Tree
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from labelwood.storage.keyed import Keyed
 
 DOCS, LABELS = 60, 12

@@ -18,7 +18,7 @@ from labelwood.neural.training.trainer import Trainer
 from labelwood.parts.linear import LinearConfig
 from labelwood.parts.tree import Tree
 from labelwood.pipeline.train import train, train_into
-from labelwood.recipes.methods import resolve
+from labelwood.recipes.resolve import resolve
 from labelwood.storage.stage_cache import Workspace
 from small import LISTS, READ, SMALL, TEXTS, Stop, fit, source
 from toy import noisy_set

@@ -8,9 +8,10 @@ import pytest
 
 import labelwood as lw
 from labelwood.base.config import describe, to_dict
-from labelwood.recipes.methods import METHODS, from_plain, resolve
+from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import Recipe
 from labelwood.recipes.renames import NAMES, VALUES, current, current_table
+from labelwood.recipes.resolve import from_plain, resolve
 
 KNOWN = {row.path for row in describe(Recipe("xr-linear"))}
 

@@ -7,7 +7,7 @@ import pytest
 
 import labelwood as lw
 from faults.everystep import FaultyIo, installed
-from labelwood.parts.linear import Pile
+from labelwood.parts.linear_level import Pile
 from labelwood.storage import atomic_files
 from test_workspace import content
 from toy import contract_set

@@ -15,7 +15,8 @@ import pytest
 from faults.everystep import FaultyIo, every_step, installed
 from labelwood import ConfigError, StorageError
 from labelwood.storage import model_folder, stage_cache
-from labelwood.storage.stage_cache import Workspace, digest_arrays, work_folder
+from labelwood.storage.run_folder import work_folder
+from labelwood.storage.stage_cache import Workspace, digest_arrays
 
 RUN = {"recipe": {"name": "toy", "seed": 1, "linear": {"cost": 1.0, "threshold": 0.1}}, "data": "d" * 64}
 
@@ -94,7 +95,6 @@ def test_resuming_goes_on_where_it_was(killed, wanted):
 
 
 def test_in_memory_gives_the_same(wanted, tmp_path, monkeypatch):
-    monkeypatch.setattr(stage_cache, "work_folder", lambda folder: None)
     monkeypatch.setitem(train.__globals__, "work_folder", lambda folder: None)
     train(tmp_path / "model", [])
     assert content(tmp_path / "model") == wanted

@@ -14,8 +14,8 @@ from labelwood.data import from_lists
 from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.train import identity_of, train, train_into
 from labelwood.planning import timing
-from labelwood.recipes.methods import resolve
 from labelwood.recipes.recipe import check_depth
+from labelwood.recipes.resolve import resolve
 from small import LISTS, SMALL, TEXTS, Stop, fit, stop_at_once
 from toy import noisy_set
 

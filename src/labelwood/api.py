@@ -36,7 +36,7 @@ from .pipeline.train import train as run_recipe
 from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
 from .recipes.extras import check_extras
-from .recipes.methods import resolve
+from .recipes.resolve import resolve
 from .reports.leaderboard import METRICS, Files, Leaderboard, recipes
 from .reports.leaderboard import compare as run_comparison
 

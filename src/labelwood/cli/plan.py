@@ -9,7 +9,7 @@ from ..base.run import Run
 from ..data import ReadOptions
 from ..planning.estimate import plan as make_plan
 from ..planning.estimate import within
-from ..recipes.methods import resolve
+from ..recipes.resolve import resolve
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (

@@ -24,7 +24,7 @@ from ..models.predictor import Predictor
 from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
 from ..quickstart import quickstart_path
-from ..recipes.methods import resolve
+from ..recipes.resolve import resolve
 from ..storage import model_folder
 from . import show
 

@@ -19,10 +19,11 @@ from ..models.predictor import Predictor
 from ..pipeline.train import identity, identity_of, problem_of, train_into
 from ..planning.estimate import within
 from ..recipes.extras import check_extras
-from ..recipes.methods import resolve
 from ..recipes.recipe import Recipe
+from ..recipes.resolve import resolve
 from ..storage import model_folder
-from ..storage.stage_cache import Workspace, differences, has_stages, leftover, started, work_folder
+from ..storage.run_folder import differences, has_stages, leftover, started, work_folder
+from ..storage.stage_cache import Workspace
 from . import show
 from .files import Sides, load_data, name_of
 from .options import (

@@ -17,7 +17,7 @@ from .. import _core
 from ..arrays.sparse import Features
 from ..base.config import at
 from ..neural.attention_level import Attended, AttentionLevel, attend
-from ..parts.linear import LinearLevel
+from ..parts.linear_level import LinearLevel
 from ..parts.search import Ranked, Search, SearchConfig, search, searcher
 from ..parts.tree import Tree
 

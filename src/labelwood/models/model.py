@@ -22,15 +22,15 @@ from ..base.progress import Progress, Tick
 from ..errors import ModelFileError, counted
 from ..neural.attention_level import AttentionLevel
 from ..neural.embedder import Embedder
-from ..parts.linear import LinearLevel, check_features
+from ..parts.linear_level import LinearLevel, check_features
 from ..parts.propensity import centroid_tensors, centroids_from, nearness, rerank
 from ..parts.search import Ranked, SearchConfig
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
-from ..recipes.methods import from_plain
-from ..recipes.network_settings import EncoderConfig
+from ..recipes.encoder_settings import EncoderConfig
 from ..recipes.recipe import Recipe
 from ..recipes.renames import current_table
+from ..recipes.resolve import from_plain
 from ..storage import model_folder
 from ..storage.migrations import SECTIONS
 from .descent import Beam, Descent, Level

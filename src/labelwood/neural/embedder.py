@@ -20,7 +20,7 @@ from ..base.config import to_dict
 from ..base.digests import digest_plain, digest_tensors
 from ..base.progress import Tick
 from ..errors import ModelFileError, needs
-from ..recipes.network_settings import EncoderConfig, Reading
+from ..recipes.encoder_settings import EncoderConfig, Reading
 from .encoders.description import Description
 from .encoders.tokens import TextSequence, Tokeniser
 

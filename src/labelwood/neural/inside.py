@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays.tokens import Tokens
 from ..errors import ConfigError
-from ..recipes.network_settings import EncoderConfig, Reading
+from ..recipes.encoder_settings import EncoderConfig, Reading
 from .embedder import Embedder
 from .encoders import encoder as encoders
 from .encoders import pretrained

@@ -17,7 +17,7 @@ from ..arrays.sparse import Features
 from ..base.config import Acts, PerLevel, at, setting
 from ..base.progress import Tick
 from ..errors import ConfigError
-from .linear import LinearLevel
+from .linear_level import LinearLevel
 
 COMBINERS = ("noop", "sigmoid", "l1-hinge", "l2-hinge", "l3-hinge", "l4-hinge")
 _CLUSTERS = "on a tree of clusters, not a flat one"

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..models.descent import Descent, Level
 from ..neural.finetune.joint import Network, precision
 from ..parts.label_features import binary
-from ..parts.linear import LinearLevel
+from ..parts.linear_level import LinearLevel
 from ..parts.rank_average import Ranking, merge
 from ..parts.search import SearchConfig
 from ..parts.shortlist import all_rows, chosen, from_ids

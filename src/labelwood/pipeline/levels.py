@@ -17,7 +17,8 @@ from .. import _core
 from ..arrays.sparse import Csr, Features
 from ..base.config import at, to_dict
 from ..parts.label_features import binary
-from ..parts.linear import LinearLevel, Place, relevance, train_level
+from ..parts.linear import Place, relevance, train_level
+from ..parts.linear_level import LinearLevel
 from ..parts.propensity import centroid_tensors, centroids, centroids_from, weights
 from ..parts.search import Search, search
 from ..parts.shortlist import all_rows, chosen, from_ids

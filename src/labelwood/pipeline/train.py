@@ -28,8 +28,8 @@ from ..models.predictor import Predictor
 from ..parts.rank_average import EnsembleConfig
 from ..parts.tree import Tree
 from ..recipes.checks import check
-from ..recipes.methods import tidy
 from ..recipes.recipe import Recipe, check_depth
+from ..recipes.resolve import tidy
 from ..recipes.runs import by_documents, first_network, of_run
 from ..storage.keyed import Keyed
 from ..storage.stage_cache import Workspace

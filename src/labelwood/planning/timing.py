@@ -18,9 +18,9 @@ from ..pipeline.costs import Cost
 from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
 from ..recipes.checks import check
-from ..recipes.methods import from_plain, tidy
+from ..recipes.resolve import from_plain, tidy
 from ..storage import model_folder
-from ..storage.stage_cache import begun
+from ..storage.run_folder import begun
 
 if TYPE_CHECKING:
     from ..base.run import Run

@@ -25,7 +25,8 @@ from ..parts.tree import level_sizes
 from ..pipeline.costs import Sizes
 from ..pipeline.train import train_in
 from ..pipeline.training_set import Problem, prepare
-from ..recipes.network_settings import EncoderConfig, FinetuneConfig
+from ..recipes.encoder_settings import EncoderConfig
+from ..recipes.network_settings import FinetuneConfig
 from ..recipes.recipe import Recipe, check_depth
 from ..recipes.runs import by_documents
 from ..storage.stage_cache import Workspace

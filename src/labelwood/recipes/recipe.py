@@ -19,7 +19,8 @@ from ..parts.search import SearchConfig
 from ..parts.shortlist import ShortlistConfig
 from ..parts.tfidf import FeaturesConfig, TfidfConfig
 from ..parts.tree import TreeConfig
-from .network_settings import EncoderConfig, FinetuneConfig, JointConfig, LevelwiseConfig, OptimiserConfig
+from .encoder_settings import EncoderConfig
+from .network_settings import FinetuneConfig, JointConfig, LevelwiseConfig, OptimiserConfig
 
 NETWORK = frozenset({"finetune", "optimiser", "levelwise", "joint", "coarse"})  # lists count the coarse tree's levels
 

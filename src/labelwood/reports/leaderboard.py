@@ -24,8 +24,8 @@ from ..errors import ConfigError, MissingExtraError, TrainingError, nearest
 from ..metrics.ranking import MetricsConfig
 from ..pipeline.training_set import prepare
 from ..recipes.extras import check_extras, missing
-from ..recipes.methods import acting, from_plain, resolve
 from ..recipes.recipe import Recipe
+from ..recipes.resolve import acting, from_plain, resolve
 from ..storage import atomic_files
 from .figures import draw_leaderboard
 

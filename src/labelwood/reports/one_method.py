@@ -24,7 +24,7 @@ from ..errors import LabelwoodError
 from ..metrics.ranking import MetricsConfig
 from ..models.ensemble import load
 from ..pipeline.train import train_into
-from ..recipes.methods import from_plain
+from ..recipes.resolve import from_plain
 from ..storage import atomic_files
 from .leaderboard import Files, Standing
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,69 +25,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import limits
 from ..base import canonical_json
 from ..base.digests import digest_arrays, digest_plain
 from ..errors import ConfigError, ModelFileError, StorageError
 from . import atomic_files, model_folder, safetensors_file
 from .keyed import plain
+from .run_folder import LOCK, RUN, check_same_run, clear, is_ours, leftover
 
-__all__ = [
-    "Stage",
-    "Workspace",
-    "begun",
-    "differences",
-    "digest_arrays",
-    "digest_plain",
-    "has_stages",
-    "leftover",
-    "started",
-    "work_folder",
-]
+__all__ = ["Stage", "Workspace", "digest_arrays", "digest_plain"]
 
 STAGE_SCHEMA = 3  # to be raised when stages of the same release line change their bits or their layout
-RUN, LOCK = "run.json", "lock"
 ASIDE_BYTES = 256 * 2**20  # a copy of so much is put on disk
 ALIGN = 64  # bytes: where arrays begin there
-STAGE_FOLDER = re.compile(rf"{model_folder.PART.pattern}-[0-9a-f]{{16}}")
 
 Tensors = Mapping[str, NDArray[Any]]
 Make = Callable[[], Tensors | tuple[Tensors, Mapping[str, Any]]]
-
-
-def work_folder(model: Path) -> Path:
-    """The workspace beside a model folder: DIR.work."""
-    model = Path(os.path.abspath(model))  # noqa: PTH100 — resolve() would leave a linked folder
-    return model.with_name(f"{model.name}.work")
-
-
-def started(folder: Path) -> bool:
-    """Is there a run that was not finished, or was finished and kept?"""
-    return os.path.lexists(atomic_files.as_path(folder) / RUN)
-
-
-def begun(folder: Path) -> dict[str, Any] | None:
-    """What the run that is kept there is, as it was given to `begin`; None if there is none that can be read."""
-    try:
-        found = canonical_json.parse(bytes(atomic_files.read(folder / RUN, limits.MAX_MANIFEST_BYTES)), RUN)["run"]
-    except (FileNotFoundError, ModelFileError, StorageError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def has_stages(folder: Path) -> bool:
-    """Is there a finished stage to continue from?"""
-    return any(
-        STAGE_FOLDER.fullmatch(name) and model_folder.exists(folder / name) for name in atomic_files.names(folder)
-    )
-
-
-def leftover(folder: Path) -> ConfigError:
-    """What to say where neither continuing nor starting over was asked for."""
-    return ConfigError(
-        f"a run is kept in {folder}; continue or reuse it with resume (--resume), "
-        "or start over with overwrite (--overwrite)."
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -223,7 +174,7 @@ class Workspace:
         """The run succeeded: remove what we wrote, and the folder if nothing else is in it."""
         if self.folder is not None and self._begun and not self.shared:
             try:
-                _clear(self.folder)
+                clear(self.folder)
                 atomic_files.discard(self.folder / LOCK)
                 with suppress(OSError):  # somebody's own file is in it
                     atomic_files.system.rmdir(self.folder)
@@ -260,7 +211,7 @@ class Workspace:
 
     def _settle(self, folder: Path, run: dict[str, Any], resume: bool, overwrite: bool) -> None:
         left = [name for name in atomic_files.names(folder) if name != LOCK]
-        foreign = [name for name in left if not _is_ours(name)]
+        foreign = [name for name in left if not is_ours(name)]
         if foreign:
             raise ConfigError(
                 f"the workspace {folder} holds {foreign[0]!r}, which is not ours; "
@@ -269,11 +220,11 @@ class Workspace:
         started = any(not atomic_files.TEMPORARY.fullmatch(name) for name in left)
         self._precious = started and resume
         if started and (resume or self.shared):
-            _check_same_run(folder / RUN, run)
+            check_same_run(folder / RUN, run)
         elif started and not overwrite:
             raise leftover(folder)
         else:
-            _clear(folder)
+            clear(folder)
         atomic_files.publish(folder / RUN, [canonical_json.dump(run)])
 
 
@@ -367,53 +318,3 @@ def _reused(folder: Path, key: str) -> Stage | None:
     except (ModelFileError, StorageError, KeyError) as error:
         warnings.warn(f"a finished stage cannot be reused and is made again: {error}", stacklevel=3)
         return None
-
-
-def _check_same_run(path: Path, run: dict[str, Any]) -> None:
-    try:
-        before = canonical_json.parse(bytes(atomic_files.read(path, limits.MAX_MANIFEST_BYTES)), str(path))
-    except (FileNotFoundError, ModelFileError) as error:
-        # Harmless: every stage carries the digest of its own inputs.
-        warnings.warn(f"{path.name} is missing or damaged and is written again: {error}", stacklevel=4)
-        return
-    for change in differences(before, run):
-        raise ConfigError(
-            f"cannot resume {path.parent}: {change}; "
-            "give what the run was started with, or start over with overwrite (--overwrite)."
-        )
-
-
-def differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
-    """Where two runs differ: the dotted name of the field and both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted({*old, *new}):
-            name = f"{where}.{key}".removeprefix(".").removeprefix("run.")
-            yield from differences(old.get(key, _ABSENT), new.get(key, _ABSENT), name)
-    elif old != new or type(old) is not type(new):
-        digests = where == "data" and isinstance(old, str) and isinstance(new, str)  # they tell nothing
-        change = f"{where or 'the run'} was {_show(old)} but is {_show(new)} now"
-        yield "the training data is not the same" if digests else change
-
-
-_ABSENT = object()
-
-
-def _show(value: object) -> str:
-    text = "absent" if value is _ABSENT else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _is_ours(name: str) -> bool:
-    return name == RUN or bool(STAGE_FOLDER.fullmatch(name) or atomic_files.TEMPORARY.fullmatch(name))
-
-
-def _clear(folder: Path) -> None:
-    """Remove run.json and the stages; stages first, so that a kill in between leaves a workspace that says whose."""
-    with atomic_files.refusing(folder):
-        for name in atomic_files.names(folder):
-            if STAGE_FOLDER.fullmatch(name) and (folder / name).is_dir():
-                model_folder.erase(folder / name)
-            elif atomic_files.TEMPORARY.fullmatch(name):
-                atomic_files.discard(folder / name)
-        with suppress(FileNotFoundError):
-            atomic_files.system.unlink(folder / RUN)

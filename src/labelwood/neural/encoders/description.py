@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import ModelFileError
-from ...recipes.network_settings import WIDTHS, Reading
+from ...recipes.encoder_settings import WIDTHS, Reading
 
 ENGINES = ("lean", "transformers", "bilstm")
 KEYS = ("architecture", "engine", "pooler", "readings", "raw")

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
-from ...recipes.network_settings import WIDTHS, EncoderConfig, Reading
+from ...recipes.encoder_settings import WIDTHS, EncoderConfig, Reading
 from ..training.candidates import Candidates
 from ..training.head import Head, HeadScores
 from . import bert, bilstm

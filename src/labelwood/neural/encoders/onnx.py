@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...arrays.tokens import Tokens
 from ...base.progress import Tick
 from ...errors import ConfigError, ModelFileError, needs
-from ...recipes.network_settings import Reading
+from ...recipes.encoder_settings import Reading
 from .description import Description
 from .tokens import by_length
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...base.digests import digest_tensors
 from ...errors import ConfigError, needs
-from ...recipes.network_settings import EncoderConfig
+from ...recipes.encoder_settings import EncoderConfig
 from . import pretrained
 from .tokens import TextSequence
 

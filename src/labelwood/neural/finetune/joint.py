@@ -21,10 +21,10 @@ from ...base.config import at, to_dict
 from ...errors import ConfigError
 from ...metrics.ranking import hits
 from ...parts.label_features import binary
-from ...parts.linear import LinearLevel, from_weights
+from ...parts.linear_level import LinearLevel, from_weights
 from ...parts.search import Search, SearchConfig, search
 from ...parts.tree import Tree, up
-from ...recipes.network_settings import Reading
+from ...recipes.encoder_settings import Reading
 from ..attention_level import AttentionLevel
 from ..embedder import half
 from .base import Tensors, Tuned, Tuning

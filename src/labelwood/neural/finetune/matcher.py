@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features
 from ...base.progress import Tick
-from ...parts.linear import LinearConfig, LinearLevel, Place, train_level
+from ...parts.linear import LinearConfig, Place, train_level
+from ...parts.linear_level import LinearLevel
 from ...parts.rank_average import EnsembleConfig, Ranking, merge
 from ...parts.search import Ranked, Search, SearchConfig, search
 from ...parts.shortlist import from_ids
