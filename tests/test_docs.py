@@ -161,7 +161,6 @@ def test_output_that_is_shown_is_compared(tmp_path):
 # --- Links and order -----------------------------------------------------------------------------
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-TO_COME = {DOCS / "architecture.md"}  # the map of the code; the link to it may be there before the page
 
 
 def links(page: Path) -> list[str]:
@@ -184,7 +183,7 @@ def test_every_link_leads_somewhere(page):
     for target in links(page):
         path, _, anchor = target.partition("#")
         there = page if not path else (page.parent / path).resolve()
-        assert there.exists() or there in TO_COME, f"{name_of(page)}: {target}"
+        assert there.exists(), f"{name_of(page)}: {target}"
         if anchor and there.suffix == ".md" and there.exists():
             assert anchor in anchors(there), f"{name_of(page)}: {target}; there are {sorted(anchors(there))}"
 
