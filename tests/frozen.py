@@ -40,7 +40,7 @@ LINEAR: dict[str, dict[str, Any]] = {
 NEURAL: dict[str, dict[str, Any]] = {
     "xr-transformer": {"method": "xr-transformer", "settings": {**TWO_LEVELS, "tree.leaf": 4, "tree.branch": 2}},
     "cascadexml": {"method": "cascadexml", "settings": TWO_LEVELS},
-    "attentionxml": {"method": "attentionxml", "settings": {**TWO_LEVELS, "encoder.hidden": 8, "coarse.flat": 0}},
+    "attentionxml": {"method": "attentionxml", "settings": {**TWO_LEVELS, "encoder.hidden": 8}},
     "onnx": {"method": "xr-transformer", "settings": {**TWO_LEVELS, "encoder.runtime": "onnx"}},
 }
 ENSEMBLE = "ensemble"  # of xr-linear and plt

@@ -78,7 +78,7 @@ NEURAL: dict[str, dict[str, Any]] = {
     "lightxml": {"method": "lightxml", "settings": SHORT},
     "lightxml groups": {"method": "lightxml", "preset": "groups", "settings": {**SHORT, "joint.maps": (0, 8)}},
     "attentionxml": {"method": "attentionxml", "settings": {**SHORT, "encoder.hidden": 8}},
-    "attentionxml levels": {"method": "attentionxml", "settings": {**LEVELS, "encoder.hidden": 8, "coarse.flat": 0}},
+    "attentionxml levels": {"method": "attentionxml", "settings": {**LEVELS, "encoder.hidden": 8}},
     "attentionxml none": {"method": "attentionxml", "settings": {**LEVELS, "encoder.hidden": 8, "ranker": "none"}},
 }  # fmt: skip
 

@@ -35,6 +35,7 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
     """What a child process does."""
     sys.path.insert(0, str(TESTS))
     import labelwood as lw
+    from cases import acting
     from contract import digest
     from labelwood import _core
     from labelwood.recipes.methods import METHODS
@@ -45,7 +46,7 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
     settings = {"tree.leaf": 20, "tree.branch": 2, "shortlist.source": "predicted", "shortlist.parents": 2}
     if METHODS[method].recipe.encoder.on:  # short, and of so little work that one thread does it
         settings |= {"finetune.epochs": 1, "finetune.checks": 1, "encoder.hidden": 16}
-    model = lw.train(*data, method=method, settings=settings, threads=threads)
+    model = lw.train(*data, method=method, settings=acting(settings, method), threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         found = digest(Path(folder) / "model")
