@@ -44,9 +44,10 @@ def train_here(method: str, threads: int) -> dict[str, Any]:
     noise, answers = noisy_set(8, docs=80, labels=50), contract_set()
     data = [*noise[0], *answers[0]], [*noise[1], *answers[1]]
     settings = {"tree.leaf": 20, "tree.branch": 2, "shortlist.source": "predicted", "shortlist.parents": 2}
+    settings = acting(settings, method)
     if METHODS[method].recipe.encoder.on:  # short, and of so little work that one thread does it
-        settings |= {"finetune.epochs": 1, "finetune.checks": 1, "encoder.hidden": 16}
-    model = lw.train(*data, method=method, settings=acting(settings, method), threads=threads)
+        settings |= acting({"finetune.epochs": 1, "finetune.checks": 1, "encoder.hidden": 16}, method)
+    model = lw.train(*data, method=method, settings=settings, threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         found = digest(Path(folder) / "model")
