@@ -12,6 +12,7 @@ import labelwood as lw
 from cases import acting
 from labelwood.base.config import describe, idle, replaced, to_dict, value_at, with_settings
 from labelwood.base.progress import Silent
+from labelwood.cli import main
 from labelwood.data import from_lists, with_taxonomy
 from labelwood.recipes.checks import Facts, check
 from labelwood.recipes.clashes import CLASHES
@@ -358,3 +359,12 @@ def test_settings_for_several_methods_go_where_they_act():
 def test_the_helper_of_other_tests_keeps_what_acts():
     assert acting({"tree.leaf": 2, "search.beam": 3}, "dismec") == {}
     assert acting({"tree.leaf": 2}, "dismec", {"tree.kind": "balanced"}) == {"tree.leaf": 2, "tree.kind": "balanced"}
+
+
+def test_on_the_command_line_each_clash_is_a_line_of_its_own(tmp_path, capsys):
+    (tmp_path / "t.jsonl").write_text('{"text": "word one", "labels": ["x"]}\n')
+    settings = ["--set", "optimiser.lr=1", "--set", "tail.sharpness=2"]
+    assert main(["train", str(tmp_path / "t.jsonl"), "--model", str(tmp_path / "m"), *settings]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" = ")[0] for line in lines] == ["error: optimiser.lr", "error: tail.sharpness"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]

@@ -75,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(arguments)
             sys.stdout.flush()
         except LabelwoodError as error:
-            complain("error", str(error))
+            for line in str(error).splitlines():  # of settings that clash, one for each
+                complain("error", line)
             code = 1
         except MemoryError:
             complain("error", "there is not enough memory; use a machine with more, or less data.")
