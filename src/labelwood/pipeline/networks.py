@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr, Features, stacked
 from ..arrays.tokens import Tokens
-from ..base.config import to_dict
+from ..base.config import at, to_dict
 from ..data.dataset import align_labels
 from ..errors import ConfigError, DataError, needs
 from ..neural.embedder import Embedder, unit
@@ -24,11 +24,14 @@ from ..neural.finetune.joint import Cascade, Network
 from ..neural.finetune.label_attention import Stepwise
 from ..neural.finetune.levelwise import Recursion
 from ..storage.keyed import Keyed
+from .costs import Cost, Sizes
 from .job import Documents, Job, Reader
 
 if TYPE_CHECKING:
     from ..arrays.texts import Texts
+    from ..neural.training.pace import Pace
     from ..parts.tree import Tree
+    from ..recipes.recipe import Recipe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -252,3 +255,35 @@ def embed_label_texts(job: Job) -> Keyed[Features]:
     inputs = {"texts": list(texts), "encoder": source.digest, "config": to_dict(config)}
     stage = job.space.stage("label-texts", inputs, make)
     return Keyed(Features(None, unit(stage.tensors["embedding"])), stage.key)
+
+
+def training_memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
+    """Bytes that the fine-tuning of a level adds, by what for (docs/reference/planning.md)."""
+    config = recipe.finetune
+    encoder, head = 4 * pace.parameters, 4 * nodes * (pace.width + 1)
+    most = min(config.shard_tokens, config.batch * pace.tokens)
+    return {
+        "encoder": encoder,
+        "gradients": encoder,  # a head's are for the candidates of a batch alone
+        "optimiser": 2 * encoder + (2 * head if recipe.optimiser.head_moments == "full" else 0),
+        "heads": head,
+        "best state": encoder + head,
+        "activations": int(4 * most * pace.width * pace.layers * 24),  # what a layer keeps for its backward pass
+    }
+
+
+def costs(s: Sizes, pace: Pace, tuned: tuple[int, ...], recipe: Recipe) -> list[Cost]:
+    """The stages of an encoder, at the pace that was measured with all threads; those of several runs together."""
+    config, levels, busy = recipe.finetune, len(tuned), s.threads * recipe.ensemble.runs
+    spent, held = busy * pace.embed * s.rows, 4 * pace.parameters + 6 * s.rows * pace.width
+    if not levels:
+        return [Cost("embedding", "embedding", held, seconds=spent)]
+    found = []
+    for t, nodes in enumerate(tuned):
+        steps: float = at(config.epochs, t, levels, "finetune.epochs") * s.rows / config.batch
+        if config.steps is not None:
+            steps = at(config.steps, t, levels, "finetune.steps")
+        training = held + sum(training_memory(pace, nodes, recipe).values())
+        found.append(Cost("tune", f"fine-tuning level {t + 1}", training, seconds=busy * pace.step * steps))
+        found.append(Cost("embedding", f"embedding after level {t + 1}", held, seconds=spent))
+    return found

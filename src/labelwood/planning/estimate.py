@@ -10,7 +10,7 @@ from ..base import memory_budget
 from ..base.run import Run
 from ..data import Dataset
 from ..errors import BudgetError
-from ..pipeline import levels, trees, words
+from ..pipeline import levels, networks, trees, words
 from ..pipeline.costs import Cost, Sizes
 from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
@@ -117,10 +117,8 @@ def _planned(measured: Measured, recipe: Recipe, threads: int) -> Plan:
     network: dict[str, int] = {}
     costs = words.costs(s)
     if pace is not None:
-        from . import timing
-
-        costs += timing.costs(s, pace, measured.tuned, recipe)
-        network = timing.memory(pace, max(measured.tuned), recipe) if measured.tuned else {}
+        costs += networks.costs(s, pace, measured.tuned, recipe)
+        network = networks.training_memory(pace, max(measured.tuned), recipe) if measured.tuned else {}
     costs += [*trees.costs(s), *levels.costs(s), Cost("saving", "saving", s.models)]
     parts = tuple(_part(cost, s, measured.seconds) for cost in costs)
     return Plan(parts, s.model, threads, 0 if pace is None else pace.parameters, network)

@@ -14,7 +14,6 @@ from ..base.config import at, replaced, with_settings
 from ..data import Dataset
 from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
-from ..pipeline.costs import Cost
 from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
 from ..recipes.checks import check
@@ -25,7 +24,6 @@ from ..storage.run_folder import begun
 if TYPE_CHECKING:
     from ..base.run import Run
     from ..neural.training.pace import Pace
-    from ..pipeline.costs import Sizes
     from ..pipeline.training_set import Problem
     from ..recipes.recipe import Recipe
 
@@ -103,38 +101,6 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
     steps = steps_within(seconds / recipe.ensemble.runs, data, problem, recipe, run)
     one = len(steps) == 1
     return tidy(with_settings(recipe, {"finetune.steps": steps[0] if one else steps})) if steps else recipe
-
-
-def memory(pace: Pace, nodes: int, recipe: Recipe) -> dict[str, int]:
-    """Bytes that the fine-tuning of a level adds, by what for (docs/reference/planning.md)."""
-    config = recipe.finetune
-    encoder, head = 4 * pace.parameters, 4 * nodes * (pace.width + 1)
-    most = min(config.shard_tokens, config.batch * pace.tokens)
-    return {
-        "encoder": encoder,
-        "gradients": encoder,  # a head's are for the candidates of a batch alone
-        "optimiser": 2 * encoder + (2 * head if recipe.optimiser.head_moments == "full" else 0),
-        "heads": head,
-        "best state": encoder + head,
-        "activations": int(4 * most * pace.width * pace.layers * 24),  # what a layer keeps for its backward pass
-    }
-
-
-def costs(s: Sizes, pace: Pace, tuned: tuple[int, ...], recipe: Recipe) -> list[Cost]:
-    """The stages of an encoder, at the pace that was measured with all threads; those of several runs together."""
-    config, levels, busy = recipe.finetune, len(tuned), s.threads * recipe.ensemble.runs
-    spent, held = busy * pace.embed * s.rows, 4 * pace.parameters + 6 * s.rows * pace.width
-    if not levels:
-        return [Cost("embedding", "embedding", held, seconds=spent)]
-    found = []
-    for t, nodes in enumerate(tuned):
-        steps: float = at(config.epochs, t, levels, "finetune.epochs") * s.rows / config.batch
-        if config.steps is not None:
-            steps = at(config.steps, t, levels, "finetune.steps")
-        training = held + sum(memory(pace, nodes, recipe).values())
-        found.append(Cost("tune", f"fine-tuning level {t + 1}", training, seconds=busy * pace.step * steps))
-        found.append(Cost("embedding", f"embedding after level {t + 1}", held, seconds=spent))
-    return found
 
 
 def seconds(text: str) -> float:
