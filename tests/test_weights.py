@@ -7,8 +7,6 @@ import pytest
 import weights
 from labelwood import _core
 
-pytestmark = pytest.mark.native
-
 
 @pytest.mark.parametrize("name", weights.LINEAR)
 def test_weight_files_are_those_of_the_table(name):
