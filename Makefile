@@ -47,7 +47,7 @@ quickstart: $(VENV)/.neural  ## train, measure and try two models on the data th
 test: $(VENV)/.test lint  ## lint and the whole test suite, on two cores
 	$(VENV)/bin/python -m pytest -n 2
 
-# Every method with every value of every setting, and pairs of settings across parts; it takes half an hour.
+# Every method with every value of every setting, and pairs of settings across parts; it takes a quarter of an hour.
 matrix: $(VENV)/.test  ## every method with every setting, and pairs across parts
 	MATRIX=1 $(VENV)/bin/python -m pytest -n 2 -rP tests/test_matrix.py
 
