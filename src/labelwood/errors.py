@@ -18,6 +18,16 @@ class LabelwoodError(Exception):
 class ConfigError(LabelwoodError):
     """A setting, option or argument is unknown, of the wrong type, or out of range."""
 
+    lines: tuple[str, ...] = ()  # where several things are wrong at once, each by itself
+
+    @staticmethod
+    def of(lines: Iterable[str]) -> ConfigError:
+        """An error of several things, each told once."""
+        told = tuple(dict.fromkeys(lines))
+        error = ConfigError("\n".join(told))
+        error.lines = told
+        return error
+
 
 class DataError(LabelwoodError):
     """The user's data is not what was expected; the message names the place."""

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import LabelwoodError
+from ..errors import ConfigError, LabelwoodError
 from . import analyse, compare, ensemble, evaluate, inspect, plan, predict, quickstart, train
 from .show import Stopped, complain
 
@@ -75,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(arguments)
             sys.stdout.flush()
         except LabelwoodError as error:
-            for line in str(error).splitlines():  # of settings that clash, one for each
+            lines = error.lines if isinstance(error, ConfigError) else ()  # of settings that clash
+            for line in lines or (str(error),):
                 complain("error", line)
             code = 1
         except MemoryError:

@@ -30,7 +30,7 @@ def check(recipe: Recipe, facts: Facts = Facts(), given: Collection[str] = ()) -
     case = Case(recipe, facts)
     lines = [*_idle(case, given), *(line for rule in CLASHES for line in rule(case))]
     if lines:
-        raise ConfigError("\n".join(dict.fromkeys(lines)))
+        raise ConfigError.of(lines)
     for line in (line for rule in HINTS for line in rule(case)):
         warnings.warn(line, stacklevel=4)
 
