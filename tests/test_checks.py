@@ -228,6 +228,7 @@ def test_a_taxonomy_shapes_networks_too(method):
 
 
 def test_a_deep_taxonomy_is_refused_at_once_where_a_network_ends_too_early():
+    pytest.importorskip("torch")  # or the package that is missing is what is told
     parents = {**TAXONOMY, "group0": "above", "group1": "above"}
     refused("1 of 3 levels", "set finetune.levels higher", method="x-transformer", taxonomy=parents)
     several = {**{name: [group] for name, group in parents.items()}, "label3": ["group0", "group2"]}
@@ -321,6 +322,7 @@ def test_every_rule_has_a_case():
 
 def test_nothing_is_loaded_to_find_a_clash():
     """Neither torch nor a tokeniser: a refusal takes a moment."""
+    pytest.importorskip("torch")  # or the package that is missing is what is told
     code = """
 import sys
 import labelwood as lw
@@ -346,6 +348,7 @@ def test_plan_and_train_refuse_alike():
 
 
 def test_settings_for_several_methods_go_where_they_act():
+    pytest.importorskip("torch")  # or the package that is missing is what is told
     from labelwood.reports.leaderboard import recipes
 
     found = recipes(["xr-linear:fast+tail", "xr-transformer"], {"finetune.epochs": 1, "linear.eps": 0.2}, None)
