@@ -17,6 +17,33 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sorted((ROOT / "src").rglob("*.py"))
 NATIVE = sorted([*(ROOT / "native").rglob("*.cpp"), *(ROOT / "native").rglob("*.h")])
 HEAVY = {"torch", "transformers", "fastapi", "uvicorn", "ray", "matplotlib", "pyarrow", "sklearn", "pandas"}
+VAGUE = {
+    *[
+        "What",
+        "Who",
+        "Whom",
+        "Whose",
+        "Of",
+        "Those",
+        "As",
+        "Where",
+        "Whether",
+        "How",
+        "By",
+        "From",
+        "On",
+        "In",
+        "At",
+        "With",
+        "For",
+        "To",
+        "It",
+        "They",
+        "This",
+        "That",
+        "When",
+    ]
+}
 NEVER = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
@@ -59,6 +86,15 @@ def test_every_file_says_what_it_is(path):
     text = path.read_text(encoding="utf-8")
     assert ast.get_docstring(ast.parse(text))
     assert len(text.splitlines()) < 450
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=room)
+def test_a_docstring_names_its_object(path):
+    """It begins with a verb or a noun, or it is a question with an answer of yes or no."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        said = ast.get_docstring(node) if isinstance(node, kinds) else None
+        assert said is None or said.split()[0] not in VAGUE, said.splitlines()[0]
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=room)

@@ -126,7 +126,7 @@ def plan(
     settings: Mapping[str, object] | None = None,
     run: Run = Run(),
 ) -> Plan:
-    """What `train` would take: memory and time by stage, and the size of the model; nothing is written.
+    """Plan of a training: memory and time by stage, and the size of the model; nothing is written.
 
     `run` is that of the training: with `Run(work=FOLDER)` finished stages are on disk and less stays in memory.
     """

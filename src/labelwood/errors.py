@@ -92,7 +92,7 @@ class MissingExtraError(LabelwoodError):
 
 @contextmanager
 def needs(what: str, extra: str) -> Iterator[None]:
-    """Where imports inside fail, a MissingExtraError says what needs them and how they are installed."""
+    """Turn imports that fail inside into a MissingExtraError, which says what needs them and how they are installed."""
     try:
         yield
     except ImportError as error:

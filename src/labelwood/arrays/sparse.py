@@ -232,7 +232,7 @@ def _fault(matrix: Csr) -> tuple[str, int, int]:
 
 
 def _threads(size: int) -> int:
-    """For work on so many numbers: a few are not worth a thread."""
+    """Number of threads for so many numbers: a few are not worth a thread."""
     return available() if size > 65536 else 1
 
 
@@ -267,7 +267,7 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
 
 
 def _as_float32(array: Any) -> NDArray[np.float32]:
-    """What is too large becomes infinite, and is refused as such later."""
+    """Convert to float32; what is too large becomes infinite, and is refused as such later."""
     if getattr(array, "dtype", None) == np.float32:
         return np.ascontiguousarray(array)
     with np.errstate(over="ignore"):

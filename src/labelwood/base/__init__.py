@@ -1,1 +1,1 @@
-"""What every room uses: configs, progress, threads, memory budgets, digests and canonical JSON."""
+"""Parts that every room uses: configs, progress, threads, memory budgets, digests and canonical JSON."""

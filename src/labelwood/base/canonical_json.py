@@ -15,7 +15,7 @@ from ..errors import ConfigError, ModelFileError
 
 
 class _Trail(NamedTuple):
-    """Where a value stands, kept as links and spelled out only in an error: a hostile key may be megabytes long."""
+    """Place of a value, kept as links and spelled out only in an error: a hostile key may be megabytes long."""
 
     parent: _Trail | None
     step: str | int

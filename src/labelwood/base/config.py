@@ -32,7 +32,7 @@ PerLevel = Union[T, tuple[T, ...]]  # noqa: UP007 — an alias with a type param
 
 @dataclasses.dataclass(frozen=True)
 class Acts:
-    """When a setting, or a section of settings, makes a difference.
+    """Condition under which a setting, or a section of settings, makes a difference.
 
     `test` is given the section that holds the setting and the whole config; `where` completes "it acts …" for people.
     """
@@ -84,7 +84,7 @@ def idle(config: object) -> dict[str, str]:
 
 
 def _idle_by(rule: Acts | None, own: object, config: object) -> str | None:
-    """Where a setting of this rule would act, if it does not."""
+    """Place where a setting of this rule would act; None if it acts as it is."""
     return None if rule is None or rule.test(own, config) else rule.where
 
 
@@ -288,7 +288,7 @@ def _leaves(config: object, where: str = "") -> Iterator[str]:
 
 
 def _unknown(path: str, known: set[str]) -> str:
-    """What to say of a setting that is not there: the nearest by its whole name, else by its last part."""
+    """Message about a setting that is not there: the nearest by its whole name, else by its last part."""
     path = path[:200]
     group = sorted(leaf for leaf in known if leaf.startswith(f"{path}."))
     if group:

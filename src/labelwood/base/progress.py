@@ -26,7 +26,7 @@ WIDE = 120  # columns of a terminal on which there is room for a bar
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What `Run(on_event=…)` is told after a step of a fine-tuning; `quality` only where the model was measured."""
+    """Report of a step of a fine-tuning to `Run(on_event=…)`; `quality` only where the model was measured."""
 
     stage: str
     step: int
@@ -40,7 +40,7 @@ class Event:
 
 
 class Progress(Protocol):
-    """What long work is given to report to."""
+    """Receiver of reports of long work."""
 
     @property
     def timings(self) -> dict[str, float]:
@@ -151,7 +151,7 @@ class Terminal(Silent):
         )
 
     def tell(self, event: Event) -> None:
-        """What a fine-tuning says of a step: its loss, candidates and last quality, beside the bar."""
+        """Show a step of a fine-tuning: its loss, candidates and last quality, beside the bar."""
         parts = [
             f"loss {event.loss:.3g}",
             f"{event.docs_per_second:,.0f} docs/s",
@@ -172,7 +172,7 @@ class Terminal(Silent):
 
 
 def status(done: int, total: int, unit: str, seconds: float, before: int = 0) -> str:
-    """What stands after the bar: "1,200/5,000 labels · 300/s · 0:13 left"; less while less is known."""
+    """Text after the bar: "1,200/5,000 labels · 300/s · 0:13 left"; less while less is known."""
     parts = [f"{done:,}" + (f"/{total:,}" if total else "") + (f" {unit}" if unit else "")]
     rate = (done - before) / seconds if seconds > 0 else 0.0
     if rate > 0:

@@ -1,4 +1,4 @@
-"""How a training runs, beside what is trained: `Run` for users, `Keeping` for what commands add to a workspace."""
+"""Options of how a training runs: `Run` for users, `Keeping` for what commands add to a workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEVICES = ("cpu", "cuda", "mps")
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """How a training runs. Nothing of it stands in the model; what is trained is the recipe's.
+    """Options of how a training runs. Nothing of them stands in the model; what is trained is the recipe's.
 
     Linear recipes give the same bytes for every Run. An encoder rounds by the number of threads and by the device: with
     the same of both it gives the same bytes.
@@ -70,7 +70,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Keeping:
-    """How a workspace keeps a run; set by commands and reports, not by users of the library."""
+    """Options of how a workspace keeps a run; set by commands and reports, not by users of the library."""
 
     shared: bool = False  # several runs find each other's stages in it; none clears or removes them
     every: float = 180.0  # seconds between two states of a fine-tuning that are kept

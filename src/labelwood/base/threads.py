@@ -1,4 +1,4 @@
-"""How many threads a call uses."""
+"""Number of threads that a call uses."""
 
 from __future__ import annotations
 

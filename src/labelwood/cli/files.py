@@ -25,7 +25,7 @@ from . import show
 
 
 def name_of(path: str | Path) -> str:
-    """What to call an input."""
+    """Name of an input, for people."""
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -38,7 +38,7 @@ def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) 
 
 
 class Sides:
-    """What other files say of the labels: read before the data, so that a mistake is found early, then laid over it."""
+    """Side files about the labels: read before the data, so that a mistake is found early, then laid over it."""
 
     def __init__(self, label_texts: Path | None, taxonomy: Path | None) -> None:
         self.label_texts, self.taxonomy = label_texts, taxonomy
@@ -87,7 +87,7 @@ def check_target(target: str | None) -> None:
 
 
 def write(target: str | None, chunks: Iterable[bytes]) -> None:
-    """To stdout (None or "-"), else to a file that appears once it is complete."""
+    """Write to stdout (None or "-"), else to a file that appears once it is complete."""
     if target is None or target == "-":
         _to_stdout(chunks)
         return

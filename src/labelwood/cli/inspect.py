@@ -63,7 +63,7 @@ def _average(model: Predictor) -> list[tuple[str, str]]:
 
 
 def _features(model: Predictor) -> str:
-    """Of every member, each kind once."""
+    """Tables of every member, each kind once."""
     return "; ".join(dict.fromkeys(_features_of(member) for member in model.members))
 
 

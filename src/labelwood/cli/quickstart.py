@@ -163,7 +163,7 @@ def _next(model: str) -> None:
 
 
 def _command() -> str:
-    """How to call this program again: by name if the shell finds it, else by the path it was called by."""
+    """Command that calls this program again: by name if the shell finds it, else by the path it was called by."""
     if shutil.which("labelwood") is not None or Path(sys.argv[0]).name != "labelwood":
         return "labelwood"
     return shlex.quote(os.path.relpath(sys.argv[0]))

@@ -1,4 +1,4 @@
-"""What commands say, and where: results and summaries on stdout, warnings, errors and progress on stderr.
+"""Output of the commands, and its place: results and summaries on stdout, warnings, errors and progress on stderr.
 
 Tables are aligned text that fits 80 columns, the same in a pipe; colour only on a terminal.
 """
@@ -114,7 +114,7 @@ def _printable(text: str) -> str:
 
 
 def dataset(name: str, data: Dataset) -> None:
-    """What was read: documents, labels, and what was odd."""
+    """Show what was read: documents, labels, and what was odd."""
     if data.labels is None:
         say(f"{name}: {counted(len(data), 'document')}")
     else:
@@ -135,7 +135,7 @@ def labelled(name: str, report: ReadReport, labels: int, occurrences: int) -> No
 
 
 def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:
-    """How the texts of labels fit the labels of the data."""
+    """Show how the texts of labels fit the labels of the data."""
     with_text = sum(map(bool, data.label_texts))
     say(f"{name}: texts for {with_text:,} of {counted(len(data.names), 'label')}")
     odd = []
@@ -148,7 +148,7 @@ def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:
 
 
 def taxonomy(name: str, data: Dataset) -> None:
-    """How a taxonomy fits the labels of the data."""
+    """Show how a taxonomy fits the labels of the data."""
     assert data.taxonomy is not None
     inside = int(data.taxonomy.inside.sum())
     nodes = data.taxonomy.nodes - (len(data.names) - inside)
@@ -156,7 +156,7 @@ def taxonomy(name: str, data: Dataset) -> None:
 
 
 def bad_lines(name: str, report: ReadReport) -> None:
-    """What --on-bad skip or replace did, on stderr; nothing if all was well."""
+    """Tell what --on-bad skip or replace did, on stderr; nothing if all was well."""
     if report.skipped:
         lost = counted(report.skipped, "bad line")
         complain("warning", f"{name}: {lost} {'was' if report.skipped == 1 else 'were'} skipped; the first:")

@@ -122,7 +122,7 @@ def _timed(recipe: Recipe, time: str, data: Dataset, run: Run, model: Path) -> R
 
 @contextmanager
 def _saying_what_is_kept(run: Run) -> Iterator[None]:
-    """Who stops a run is told how it goes on."""
+    """Tell how a run goes on that was stopped."""
     try:
         yield
     except show.Stopped:
@@ -151,7 +151,7 @@ def _teller(progress: Terminal, logs: Path | None) -> Callable[[Event], None]:
 
 
 def _check_free(model: Path, run: Run) -> None:
-    """What would be refused at the end is refused now."""
+    """Refuse now what would be refused at the end."""
     if model_folder.exists(model) and not (run.overwrite or run.resume):
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
     model_folder.check_target(model, overwrite=True)
@@ -165,7 +165,7 @@ def _identity(data: Dataset, recipe: Recipe, held_out: Dataset | None) -> dict[s
 
 
 def _is_finished(model: Path, now: dict[str, Any], data: Dataset, run: Run, keep_work: bool) -> bool:
-    """Whether the model is there already. Another model there is an error, unless a run to replace it was begun."""
+    """Is the model there already? Another model there is an error, unless a run to replace it was begun."""
     assert run.folder is not None
     if not model_folder.exists(model):
         return False

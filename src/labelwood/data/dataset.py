@@ -1,4 +1,4 @@
-"""What every reader returns: texts as one UTF-8 arena with offsets, labels as a sparse matrix with names.
+"""Data sets, which every reader returns: texts as one UTF-8 arena with offsets, labels as a sparse matrix with names.
 
 Python strings exist only at the edges. Label ids are the positions of the names in sorted order (`ordered`), so they
 do not depend on the order of lines in a file.
@@ -25,7 +25,7 @@ EXAMPLES = 5  # messages of bad lines that a report keeps
 
 @dataclasses.dataclass(frozen=True)
 class ReadReport:
-    """What a reader met on the way: counts, and the first few bad places as text."""
+    """Report of what a reader met on the way: counts, and the first few bad places as text."""
 
     rows: int = 0
     skipped: int = 0  # bad lines left out (on_bad="skip")

@@ -1,4 +1,4 @@
-"""How to read a file: the format, which fields hold what, and what to do with bad lines."""
+"""Options of reading a file: the format, which fields hold what, and what to do with bad lines."""
 
 from __future__ import annotations
 

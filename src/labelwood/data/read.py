@@ -94,7 +94,7 @@ def _no_rows(reading: InputPass) -> DataError:
 
 
 def _log(reading: InputPass) -> None:
-    """How the reading went: the format, and lines that are not as they were written."""
+    """Report of a reading: the format, and lines that are not as they were written."""
     LOG.info("read %s as %s", reading.path, reading.options.format)
     if reading.log.skipped or reading.log.replaced:
         skipped, replaced = reading.log.skipped, reading.log.replaced

@@ -1,4 +1,4 @@
-"""Which format is it? Told by the content (the first line, or the files of a folder), never by the file's name."""
+"""Detection of a format by the content (the first line, or the files of a folder), never by the file's name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sniff_folder(folder: Path) -> str:
 
 
 def sniff_source(source: Source) -> str:
-    """From the first line that is not blank, which stays to be read."""
+    """Format by the first line that is not blank, which stays to be read."""
     for known in FORMATS.values():
         if known.magic and source.magic.startswith(known.magic):
             return known.name

@@ -1,4 +1,4 @@
-"""What a trained network does inside, as CascadeXML's appendix looks at it.
+"""Look into a trained network, as CascadeXML's appendix looks at it.
 
 shortlists   for each level, the mean over documents of the share of their true clusters that the search keeps, nothing
              forced, and the share of labels whose whole path is kept (its Table 11)
@@ -46,7 +46,7 @@ class ShortlistRecall:
 
 @dataclasses.dataclass(frozen=True)
 class Analysis:
-    """Of one model on some documents."""
+    """Findings about one model on some documents."""
 
     method: str
     documents: int
@@ -61,7 +61,7 @@ class Analysis:
     remark: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Plain data, for JSON."""
         return dataclasses.asdict(self)
 
 

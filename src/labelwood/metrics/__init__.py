@@ -1,1 +1,1 @@
-"""How good predictions are, and how sure a number is."""
+"""Quality of predictions, and how sure a number is."""

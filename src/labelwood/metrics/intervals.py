@@ -1,4 +1,4 @@
-"""How sure a number is: percentile bootstrap over documents, for one system or for the difference of two.
+"""Confidence in a number: percentile bootstrap over documents, for one system or for the difference of two.
 
 Every metric that is averaged over documents is Σ top / Σ bottom over the rows (a mean has bottom 1). A resample draws
 n rows with replacement, which is a weight per row, so its value is (w · top) / (w · bottom): one matrix product gives
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Does the interval leave out zero?"""
         return self.low > 0 or self.high < 0
 
 

@@ -1,4 +1,4 @@
-"""How good ranked label lists are: P, R, nDCG, PSP, PSnDCG, coverage and macro-F1 at k, in percent.
+"""Quality of ranked label lists: P, R, nDCG, PSP, PSnDCG, coverage and macro-F1 at k, in percent.
 
 For document i with true labels y_i and predictions ranked r = 1, 2, … (score descending, ties by ascending label id):
 
@@ -61,7 +61,7 @@ _CONSTANTS = (
 
 @dataclasses.dataclass(frozen=True)
 class MetricsConfig:
-    """What to measure and by which convention."""
+    """Choice of what is measured and by which convention."""
 
     ks: tuple[int, ...] = setting((1, 3, 5, 10), "ranks at which to measure", low=1, high=limits.MAX_K)
     unseen: str = setting(
@@ -103,7 +103,7 @@ class Evaluation:
 
     @property
     def unseen(self) -> str:
-        """What was done with labels never seen in training: "count" or "drop"."""
+        """Treatment of labels never seen in training: "count" or "drop"."""
         return self.config.unseen
 
     def to_json(self) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _entries(matrix: Csr, wanted: NDArray[np.bool_]) -> Csr:
 
 
 def hits(ids: NDArray[np.int64], truth: Csr) -> NDArray[np.bool_]:
-    """Which predictions are true: each is looked up in the sorted keys row · cols + label of the truth."""
+    """Truth of each prediction: each is looked up in the sorted keys row · cols + label of the truth."""
     keys = _row_of_entry(truth) * truth.cols + truth.indices
     wanted = np.arange(truth.rows)[:, None] * truth.cols + ids
     place = np.searchsorted(keys, wanted)

@@ -39,7 +39,7 @@ class Level(Protocol):
 
     @property
     def reads(self) -> tuple[int, int, int]:
-        """What it reads of X: its sparse columns (all or none), its first dense column, its dense columns."""
+        """Columns that it reads of X: sparse ones (all or none), the first dense one, the number of dense ones."""
 
     @property
     def nonzeros(self) -> int:
@@ -49,12 +49,12 @@ class Level(Protocol):
         """Check all that is not checked yet; ModelFileError says what is wrong."""
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """What the model folder stores."""
+        """Arrays that the model folder stores."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Beam:
-    """Where a search stands after some levels: nodes (n, width), -1 where there is none, and their log scores."""
+    """State of a search after some levels: nodes (n, width), -1 where there is none, and their log scores."""
 
     levels: int
     nodes: NDArray[np.int32]
@@ -78,7 +78,7 @@ class Descent:
 
     @cached_property
     def in_torch(self) -> int:
-        """How many levels are searched in torch: the first ones."""
+        """Number of levels that are searched in torch: the first ones."""
         return sum(level.engine == "torch" for level in self.levels)
 
     def width(self, level: int) -> int:

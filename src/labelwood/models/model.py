@@ -71,7 +71,7 @@ class Model(Predictor):
 
     @property
     def searching(self) -> SearchConfig:
-        """How its tree is searched."""
+        """Settings by which its tree is searched."""
         return self.recipe.search if self.search is None else self.search
 
     @property
@@ -144,7 +144,7 @@ class Model(Predictor):
         LOG.info("saved %r to %s", self, folder)
 
     def meta(self) -> dict[str, Any]:
-        """What the manifest says of the model."""
+        """Meta of the model, as the manifest has it."""
         return {
             "recipe": to_dict(self.recipe),
             "data": self.data_key,
@@ -233,7 +233,7 @@ def _own_search(table: object) -> SearchConfig:
 
 
 def _reads(found: object, depth: int, sparse_cols: int, dense_cols: int) -> list[tuple[int, int, int]]:
-    """What each level reads of X: (sparse columns: all or none, first dense column, dense columns)."""
+    """Columns that each level reads of X: (sparse columns: all or none, first dense column, dense columns)."""
     if not isinstance(found, list) or len(found) != depth:
         raise ModelFileError(f"the manifest's 'reads' must say for each of {depth} levels what it reads.")
     for read in found:

@@ -28,7 +28,7 @@ ARRAYS = {"rows": (np.float16, 2), "bias": (np.float32, 1)}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttentionLevel:
-    """What each node of a level attends to (K, d), and its bias (K,)."""
+    """Level whose nodes attend to tokens: what each attends to (K, d), and its bias (K,)."""
 
     child_ptr: NDArray[np.int64]  # (parents + 1,)
     rows: NDArray[np.float16]
@@ -54,7 +54,7 @@ class AttentionLevel:
         """All was checked when it was read."""
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """What the model folder stores; child_ptr belongs to the tree."""
+        """Arrays that the model folder stores; child_ptr belongs to the tree."""
         return {"rows": self.rows, "bias": self.bias}
 
     @staticmethod

@@ -54,7 +54,7 @@ class Embedder:
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """What is read of the network, side by side."""
+        """Readings of the network, side by side."""
         return self.description.readings
 
     def of_levels(self, readings: Sequence[Reading], state: Tensors) -> Embedder:
@@ -112,7 +112,7 @@ class Embedder:
 
     @cached_property
     def networks(self) -> list[Any]:
-        """In torch: the one network, or one for each level where labels attend."""
+        """Networks in torch: the one network, or one for each level where labels attend."""
         from .encoders import encoder
 
         try:
@@ -141,7 +141,7 @@ class Embedder:
         return digest_plain([to_dict(self.config), self.description.plain(), tensors])
 
     def parts(self) -> dict[str, Tensors]:
-        """What the model folder stores."""
+        """Parts that the model folder stores."""
         return {"encoder": self.state, "tokeniser": {"spec": np.frombuffer(self.tokeniser.spec, np.uint8)}}
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a network does inside: attention of the token that stands for a text, and its vectors at every layer."""
+"""Measurements inside a network: attention of the token that stands for a text, and its vectors at every layer."""
 
 from __future__ import annotations
 

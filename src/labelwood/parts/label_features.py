@@ -39,7 +39,7 @@ WALKED = 2**22  # visits that are held at once
 
 @dataclasses.dataclass(frozen=True)
 class LabelFeatureConfig:
-    """What stands for a label when labels are clustered."""
+    """Choice of what stands for a label when labels are clustered."""
 
     kind: str = setting(
         "pifa",

@@ -163,7 +163,7 @@ def relevance(y: Csr, config: LinearConfig) -> Csr:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where in a run a level is trained, or the part of it that begins with parent `first`: keys its randomness."""
+    """Place of a level in a run, or of its part that begins with parent `first`: it keys the randomness."""
 
     level: int
     levels: int

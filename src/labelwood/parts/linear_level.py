@@ -71,7 +71,7 @@ class LinearLevel:
             _check_records(self._level(None))
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """What the model folder stores; child_ptr belongs to the tree."""
+        """Arrays that the model folder stores; child_ptr belongs to the tree."""
         self.verify()
         return {"records": self.records, "places": self.places}
 

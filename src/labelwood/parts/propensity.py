@@ -44,7 +44,7 @@ Ids = NDArray[np.int32]
 
 @dataclasses.dataclass(frozen=True)
 class TailConfig:
-    """What is known of the labels' frequencies, and how candidates are ranked again by it."""
+    """Use of the labels' frequencies: propensities, and how candidates are ranked again by them."""
 
     propensity: str | None = setting(
         None,
@@ -111,7 +111,7 @@ def centroids(y: Csr, x: Features, config: TailConfig, threads: int, progress: T
 
 
 def centroid_tensors(mu: Features) -> dict[str, NDArray[Any]]:
-    """What the model folder stores."""
+    """Arrays that the model folder stores."""
     indptr, indices, data, _, dense = mu.parts
     return {"indptr": indptr, "indices": indices, "data": data, "dense": dense}
 

@@ -30,7 +30,7 @@ AVERAGES = ("mean", "softmax", "sigmoid", "rank", "round-robin")
 
 @dataclasses.dataclass(frozen=True)
 class EnsembleConfig:
-    """How many trees, and how their rankings become one."""
+    """Number of trees, and the way in which their rankings become one."""
 
     trees: int = setting(
         1,
@@ -109,7 +109,7 @@ class EnsembleConfig:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranking:
-    """What one member found: ids (n, m), -1 where there is none, and scores (n, m)."""
+    """Labels that one member found: ids (n, m), -1 where there is none, and scores (n, m)."""
 
     ids: NDArray[np.int32]
     scores: NDArray[np.float32]

@@ -25,7 +25,7 @@ _CLUSTERS = "on a tree of clusters, not a flat one"
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """How the tree is searched."""
+    """Way in which the tree is searched."""
 
     beam: PerLevel[int] = setting(
         10, "clusters kept at each level above the labels; more find more of the right labels and take longer a text",
@@ -61,7 +61,7 @@ class SearchConfig:
     )
 
     def at_level(self, level: int, depth: int) -> str:
-        """How the margin of a level enters the score."""
+        """Combiner by which the margin of a level enters the score."""
         found = at(self.combiner, level, depth, "search.combiner")
         return "noop" if self.score == "label" and level == depth - 1 else found
 

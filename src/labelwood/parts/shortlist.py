@@ -18,7 +18,7 @@ from ..base.config import Acts, PerLevel, each, setting
 
 @dataclasses.dataclass(frozen=True)
 class ShortlistConfig:
-    """Where the negatives of a level come from."""
+    """Source of the negatives of a level."""
 
     source: PerLevel[str] = setting(
         "teacher",

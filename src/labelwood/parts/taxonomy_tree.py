@@ -122,7 +122,7 @@ def _cosines(z: Features, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray
 
 
 def _top(up: NDArray[np.int32], row_of: NDArray[np.int64], cutter: Cutter, widest: int | None) -> list[_Item]:
-    """What stands for the roots, built from the leaves upwards."""
+    """Items that stand for the roots, built from the leaves upwards."""
     kids: dict[int, list[tuple[int, _Item]]] = {-1: []}
     rows, parents = row_of.tolist(), up.tolist()
     for node in _children_first(up):

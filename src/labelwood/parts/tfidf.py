@@ -28,7 +28,7 @@ _IDF = ("none", "plain", "smooth")  # positions are the native codes
 
 @dataclasses.dataclass(frozen=True)
 class TfidfConfig:
-    """What becomes a feature, and what it weighs."""
+    """Choice of what becomes a feature, and of its weight."""
 
     lowercase: bool = setting(
         True, "fold upper case to lower case; turn it off where case carries meaning, as in product codes", rank=6
@@ -105,7 +105,7 @@ class TfidfConfig:
 
 @dataclasses.dataclass(frozen=True)
 class FeaturesConfig:
-    """What is done to the user's own features; those of a text are the business of `TfidfConfig`."""
+    """Treatment of the user's own features; those of a text are the business of `TfidfConfig`."""
 
     norm: str = setting(
         "l2",
@@ -193,7 +193,7 @@ def _pair(grams: tuple[int, ...] | None) -> tuple[int, int]:
 
 
 def _check(texts: Texts, threads: int) -> None:
-    """What the native core does not check itself: it refuses offsets that fall or leave the arena."""
+    """Check what the native core does not: it refuses offsets that fall or leave the arena."""
     if not 1 <= threads <= limits.MAX_THREADS:
         raise ConfigError(f"threads must be within 1..{limits.MAX_THREADS}, but is {threads}.")
     if len(texts.offsets) - 1 > limits.MAX_INDEX:

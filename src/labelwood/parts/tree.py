@@ -157,7 +157,7 @@ class Tree:
         return tuple(self.size(t) for t in range(self.depth))
 
     def parents(self, level: int) -> NDArray[np.int32]:
-        """For each node of `level`, its parent in the level above (the root is 0)."""
+        """Parents of the nodes of `level`, in the level above (the root is 0)."""
         ptr = self.child_ptrs[level]
         return np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), np.diff(ptr))
 
@@ -171,7 +171,7 @@ class Tree:
         return found
 
     def tensors(self) -> dict[str, NDArray[np.generic]]:
-        """What the model folder stores."""
+        """Arrays that the model folder stores."""
         return {**{f"child_ptr.{t}": ptr for t, ptr in enumerate(self.child_ptrs)}, "leaves": self.leaves}
 
     @staticmethod
@@ -308,7 +308,7 @@ def _unbalanced(cutter: Cutter, labels: int, config: TreeConfig) -> Nesting:
 
 
 def _shares(widths: NDArray[np.int64], total: int) -> NDArray[np.int32]:
-    """How many children each node gets: as even as possible, the larger nodes first, never more than its labels."""
+    """Number of children of each node: as even as possible, the larger nodes first, never more than its labels."""
     if total < len(widths) or total > int(widths.sum()):
         raise ConfigError(f"a level of {total} clusters does not fit between {len(widths)} and {int(widths.sum())}.")
     share = np.full(len(widths), total // len(widths), np.int64)

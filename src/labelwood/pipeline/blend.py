@@ -139,7 +139,7 @@ def _one_row(encoded: Encoded) -> Documents:
 
 
 def _search_beside(recipe: Recipe, network: Network, tree: Tree) -> SearchConfig | None:
-    """How classifiers beside a network are searched; None: as the recipe says, on a tree of their own."""
+    """Search of classifiers beside a network; None: as the recipe says, on a tree of their own."""
     if tree is not network.tree:
         return None
     depth, own = tree.depth, network.search

@@ -1,4 +1,4 @@
-"""What stages say of themselves before they run: the memory that each adds, from the sizes of a problem.
+"""Costs that stages tell of themselves before they run: the memory that each adds, from the sizes of a problem.
 
 The file of a stage has its formula, `costs`; docs/reference/planning.md explains them. A cost names its stage as the
 workspace does, so that the time which the stage took in a trial is found by its name.
@@ -11,7 +11,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What one stage will take."""
+    """Cost of one stage."""
 
     stage: str  # its name in the workspace
     title: str  # for people
@@ -50,7 +50,7 @@ class Sizes:
 
     @property
     def value_bytes(self) -> int:
-        """What scaling X makes anew."""
+        """Values that scaling X makes anew."""
         return 4 * self.x + 4 * self.rows * self.dense
 
     @property
@@ -65,11 +65,11 @@ class Sizes:
 
     @property
     def base(self) -> int:
-        """What the process holds in every stage: itself, X where it is not on disk, and its scaled copy."""
+        """Memory that the process holds in every stage: itself, X where it is not on disk, and its scaled copy."""
         x = self.x_bytes if self.text and not self.spills else 0
         return self.held + x + (self.value_bytes if self.copied and not self.maps else 0)
 
     @property
     def models(self) -> int:
-        """What trained levels hold in memory."""
+        """Memory of trained levels."""
         return 0 if self.spills else self.trees * self.model

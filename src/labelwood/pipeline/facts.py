@@ -1,4 +1,4 @@
-"""What the checks of a recipe must know of the data and of the encoders that are here: nothing is read or fetched."""
+"""Facts for the checks of a recipe, about the data and the encoders that are here: nothing is read or fetched."""
 
 from __future__ import annotations
 

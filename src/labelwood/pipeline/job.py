@@ -1,4 +1,4 @@
-"""What all stages of a run are given: the data, the recipe, how to run, and the place of finished stages."""
+"""Job of a run, which all its stages are given: the data, the recipe, how to run, and the place of finished stages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reader:
-    """What makes features of a text: tf-idf, an encoder, or both; neither where the user gives features."""
+    """Reader that makes features of a text: tf-idf, an encoder, or both; neither where the user gives features."""
 
     tfidf: Tfidf | None = None
     embedder: Embedder | None = None

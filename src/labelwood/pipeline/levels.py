@@ -33,14 +33,14 @@ TrainedLevel = Keyed[LinearLevel]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LevelPlace:
-    """Where a level is trained: the tree, which one of several it is, and the level's number from 0."""
+    """Place of a level in training: the tree, which one of several it is, and the level's number from 0."""
 
     tree: Tree
     number: int
     level: int
 
     def place(self, seed: int) -> Place:
-        """What its randomness is keyed by."""
+        """Key of its randomness."""
         return Place(self.level, self.tree.depth, seed, self.number)
 
 
@@ -78,7 +78,7 @@ def _shortlisted(
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """What a level of classifiers depends on, beside its documents."""
+    """Settings that a level of classifiers depends on, beside its documents."""
     tail = job.recipe.tail
     return {
         "linear": to_dict(job.recipe.linear),
@@ -162,7 +162,7 @@ def _title(job: Job, where: LevelPlace, what: str) -> str:
 
 
 def costs(s: Sizes) -> list[Cost]:
-    """What each level adds to memory, and its share of the solver's work: instances of a parent times its children."""
+    """Costs of each level: its memory, and its share of the solver's work, instances of a parent times its children."""
     instances, parents = (s.rows, *s.listed[:-1]), (1, *s.levels[:-1])
     work = [m * k / p for m, k, p in zip(instances, s.levels, parents, strict=True)]
     return [Cost("level", f"level {t + 1}", _memory(s, t) + s.models, part / sum(work)) for t, part in enumerate(work)]

@@ -1,4 +1,4 @@
-"""From texts to [words ; embedding]: tokens, fine-tuning on the coarse tree, embeddings of all documents."""
+"""Stages from texts to [words ; embedding]: tokens, fine-tuning on the coarse tree, embeddings of all documents."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def _check_tokens(tokens: Tokens, embedder: Embedder) -> None:
 def _tuning_data(
     job: Job, words: Keyed[Documents], tokens: Keyed[Tokens], tree: Keyed[Tree], held: HeldOut | None
 ) -> TuningData:
-    """What a fine-tuning reads: all documents; the user's own held-out ones come last."""
+    """Data of a fine-tuning: all documents; the user's own held-out ones come last."""
     x, y, count = words.value.x, job.problem.y, 0
     if held is not None:
         y, count = stacked([y, held.y], y.cols), len(held.texts)

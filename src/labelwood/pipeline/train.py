@@ -69,7 +69,7 @@ def train_into(
 
 
 def identity(recipe: Recipe, data_key: str) -> dict[str, Any]:
-    """What a run is, for resuming: the same recipe on the same data gives the same bits."""
+    """Identity of a run, for resuming: the same recipe on the same data gives the same bits."""
     return {"recipe": to_dict(tidy(recipe)), "data": data_key}
 
 
@@ -85,7 +85,7 @@ def identity_of(model: Predictor) -> dict[str, Any]:
 
 
 def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
-    """What the recipe is trained on."""
+    """Problem that the recipe is trained on."""
     return prepare(data, valid if recipe.encoder.on and recipe.finetune.on else None)
 
 

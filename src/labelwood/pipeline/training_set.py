@@ -1,4 +1,4 @@
-"""What is trained on: a data set, checked for training, with a digest of everything that training reads."""
+"""Training set: a data set, checked for training, with a digest of everything that training reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import DataError
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """What is trained on: labels (n, L) with positive relevances, and which labels occur."""
+    """Problem to be learned: labels (n, L) with positive relevances, and which labels occur."""
 
     y: Csr
     names: tuple[str, ...]

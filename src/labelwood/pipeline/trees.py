@@ -106,7 +106,7 @@ def numbered(what: str, number: int, count: int) -> str:
 
 
 def costs(s: Sizes) -> list[Cost]:
-    """What the stage adds to memory: Y and Z as it grows, then Z in clusters."""
+    """Costs of the stage: Y and Z as it grows, then Z in clusters."""
     z = s.y_bytes + 8 * s.labels + 8 * s.y + s.z_bytes + s.threads * 5 * s.cols
     clusters = 10 * s.z + 64 * s.labels + s.threads * 16 * s.cols
     return [Cost("label-features", FEATURES, z), Cost("tree", TREE, clusters)]

@@ -67,7 +67,7 @@ def _own_features(job: Job, given: Features) -> Keyed[Documents]:
 
 
 def costs(s: Sizes) -> list[Cost]:
-    """What the stage adds to memory: X twice while it grows, and its vocabulary; or a scaled copy of the user's."""
+    """Costs of the stage: X twice while it grows, and its vocabulary; or a scaled copy of the user's."""
     if s.text:
         return [Cost("features", "reading words", 2 * s.x_bytes + 100 * s.cols)]
     return [Cost("features", "features", s.value_bytes)] if s.copied else []

@@ -1,1 +1,1 @@
-"""What a training will take, before it runs."""
+"""Plans of what a training will take, before it runs."""

@@ -1,4 +1,4 @@
-"""What a run will take, before it starts: memory by stage from the stages' own formulas, time from two small trials."""
+"""Estimate of a run before it starts: memory by stage from the stages' own formulas, time from two small trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run will take."""
+    """Plan of a run: memory, time and size."""
 
     parts: tuple[Part, ...]
     model: int  # bytes on disk
@@ -62,7 +62,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What trials have found: sizes, seconds of each stage, and the pace of the encoder where there is one."""
+    """Findings of trials: sizes, seconds of each stage, and the pace of the encoder where there is one."""
 
     sizes: Sizes
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -107,7 +107,7 @@ def _measured(data: Dataset, recipe: Recipe, run: Run) -> Measured:
 
 
 def _encoder_bytes(pace: Pace, nodes: int, recipe: Recipe) -> int:
-    """What encoders add to a model: their weights, and a float16 for each node and each value of the embedding."""
+    """Bytes that encoders add to a model: weights, and a float16 for each node and each value of the embedding."""
     return 4 * pace.parameters * recipe.ensemble.runs + 2 * pace.width * nodes * recipe.ensemble.members
 
 

@@ -1,4 +1,4 @@
-"""How fast an encoder trains and embeds here, measured on a few batches; and what follows from it.
+"""Pace of an encoder here, measured on a few batches; and what follows from it.
 
 `plan` draws time and memory of a fine-tuning from it; `--time 10m` turns it into steps for each level. Those steps are
 fixed before the run starts and become part of the recipe: a run that is continued later does the same.
@@ -86,7 +86,7 @@ def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: 
 
 
 def _kept_recipe(work: Path | None, model: Path | None) -> Recipe | None:
-    """Of a run that was begun, or of the model that it ended in."""
+    """Recipe of a run that was begun, or of the model that it ended in."""
     found = None if work is None else begun(work)
     if found is None and model is not None and model_folder.exists(model):
         meta = model_folder.describe(model).meta
@@ -104,7 +104,7 @@ def with_time(recipe: Recipe, seconds: float, data: Dataset, problem: Problem, r
 
 
 def seconds(text: str) -> float:
-    """Of "90s", "10m", "1.5h", or of a bare number."""
+    """Seconds of "90s", "10m", "1.5h", or of a bare number."""
     units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     plain = text.strip().lower()
     unit = units.get(plain[-1:], 0.0)

@@ -141,7 +141,7 @@ def stage_seconds(few: Trial, many: Trial, rows: int) -> dict[str, float]:
 def sizes_of(
     data: Dataset, problem: Problem, recipe: Recipe, run: Run, pair: tuple[Trial, Trial], *, held: int
 ) -> Sizes:
-    """What the formulas know of a problem, as far as it takes trials to find out."""
+    """Sizes that the formulas read, as far as it takes trials to find out."""
     few, many = pair
     recipe = on_words(recipe)
     x, y, labels = data.features, problem.y, len(problem.seen)

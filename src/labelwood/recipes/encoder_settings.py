@@ -21,7 +21,7 @@ WIDTHS = ("hidden_size", "dim", "d_model")  # what encoders' configs call their 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a level, or the ranker, reads of a document: layers (0 = embeddings), side by side, and how."""
+    """Reading of a document by a level, or by the ranker: layers (0 = embeddings), side by side, and how."""
 
     layers: tuple[int, ...]
     pooling: str
@@ -32,7 +32,7 @@ class Reading:
         return self.map or hidden * len(self.layers)
 
     def plain(self) -> list[Any]:
-        """As a manifest keeps it."""
+        """List that a manifest keeps."""
         return [list(self.layers), self.pooling, self.map]
 
     @staticmethod
@@ -123,6 +123,6 @@ class EncoderConfig:
         return dataclasses.replace(self, pooling="mean", layer=-1, runtime="torch")
 
     def network(self) -> dict[str, object]:
-        """What a fine-tuning depends on: the rest says how its result is used."""
+        """Settings that a fine-tuning depends on: the rest says how its result is used."""
         names = ("model", "max_tokens", "pooling", "layer", "engine", "vectors", "hidden")
         return {name: getattr(self, name) for name in names}

@@ -1,4 +1,4 @@
-"""Which optional packages a recipe needs: asked before any work, so that nothing is begun that cannot be ended."""
+"""Optional packages that a recipe needs: asked before any work, so that nothing is begun that cannot be ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of a recipe look at: the recipe, and what is known of its data and its encoders."""
+"""Case that the checks of a recipe look at: the recipe, and what is known of its data and its encoders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .recipe import Recipe
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What is known of the data and the encoders; None where it is not known."""
+    """Facts about the data and the encoders; None where it is not known."""
 
     labels: int | None = None  # that have documents
     columns: int | None = None  # of the user's own features; 0: there are none
@@ -107,7 +107,7 @@ class Case:
 
     @property
     def kinds(self) -> set[str]:
-        """What stands for a label, in any of the runs."""
+        """Kinds of label features, in any of the runs."""
         return set(self.recipe.ensemble.labels or (self.recipe.labels.kind,))
 
     @property

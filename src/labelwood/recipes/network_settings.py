@@ -122,7 +122,7 @@ class FinetuneConfig:
 
 @dataclasses.dataclass(frozen=True)
 class OptimiserConfig:
-    """How fast a fine-tuning learns (Adam)."""
+    """Rates at which a fine-tuning learns (Adam)."""
 
     lr: PerLevel[float] = setting(
         1e-4, "highest learning rate of the encoder; raise it to learn faster, lower it if the loss jumps",
@@ -180,7 +180,7 @@ class OptimiserConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LevelwiseConfig:
-    """What only a fine-tuning that trains one level after the other has."""
+    """Settings that only a fine-tuning of one level after the other has."""
 
     source: PerLevel[str] = setting(
         "union",
@@ -231,7 +231,7 @@ class LevelwiseConfig:
 
 @dataclasses.dataclass(frozen=True)
 class JointConfig:
-    """What only a fine-tuning that trains all levels at once has."""
+    """Settings that only a fine-tuning of all levels at once has."""
 
     layers: tuple[str, ...] | None = setting(
         None,

@@ -1,4 +1,4 @@
-"""From the name of a method to its recipe: presets, a config, single settings, and what of them can act."""
+"""Resolving the name of a method into its recipe: presets, a config, single settings, and what of them can act."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def of_run(whole: Recipe, number: int) -> Recipe:
 
 
 def by_documents(labels: LabelFeatureConfig) -> LabelFeatureConfig:
-    """How labels are clustered where no network has embedded them: by their documents."""
+    """Label features where no network has embedded the labels: by their documents."""
     return dataclasses.replace(labels, kind="pifa") if labels.kind in NEURAL_KINDS else labels
 
 

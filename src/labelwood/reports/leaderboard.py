@@ -38,7 +38,7 @@ METRICS = MetricsConfig(ks=(1, 3, 5))
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """What is compared on."""
+    """Files that methods are compared on."""
 
     train: Path
     test: Path
@@ -61,7 +61,7 @@ class Files:
         return Files(**{name: None if path is None else Path(path) for name, path in plain.items()})  # type: ignore[arg-type]
 
     def stamps(self) -> list[Any]:
-        """What tells changed files from those that were measured."""
+        """Marks that tell changed files from those that were measured."""
         return [_stamp(Path(path)) for path in self.plain().values() if path is not None]
 
 
@@ -80,7 +80,7 @@ class Standing:
 
 @dataclasses.dataclass(frozen=True)
 class Leaderboard:
-    """What `compare` found: a `Standing` for each method that ended well, and what is to be said of the others."""
+    """Result of `compare`: a `Standing` for each method that ended well, and what is to be said of the others."""
 
     rows: tuple[Standing, ...]  # by P@1, the best first
     failed: tuple[str, ...]  # one message each
@@ -168,7 +168,7 @@ def compare(
 
 
 def _check_run(run: Run) -> None:
-    """What cannot act here is refused: each method runs in a process of its own, in a workspace that they share."""
+    """Refuse what cannot act here: each method runs in a process of its own, in a workspace that they share."""
     for name in ("memory", "work", "resume", "overwrite", "on_event"):
         if getattr(run, name) != getattr(Run(), name):
             raise ConfigError(
@@ -225,7 +225,7 @@ def _standing(job: dict[str, Any], file: Path) -> Standing:
 
 
 def _why(file: Path) -> str:
-    """What the process of a method left to say, if it came to that."""
+    """Last words of the process of a method, if it came to that."""
     try:
         told = file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -184,7 +184,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in the folder, sorted; nothing if there is no folder."""
+    """Names in the folder, sorted; none if there is no folder."""
     with refusing(folder, verb="read"):
         try:
             return _patiently(system.names, folder)
@@ -237,7 +237,7 @@ def refusing(path: Path, *, verb: str = "write", needed: int = 0) -> Iterator[No
 
 
 def refused(path: Path, error: OSError, *, verb: str = "write", needed: int = 0) -> StorageError:
-    """What the disk would not do, why, the bytes needed and the way out."""
+    """Error for what the disk would not do: why, the bytes needed and the way out."""
     space = f"; {needed} bytes are needed{_free(path)}" if needed else ""
     advice = ADVICE.get(error.errno or 0, "Check the path and the disk")
     intact = "; earlier files are intact" if verb == "write" else ""

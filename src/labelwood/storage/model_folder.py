@@ -53,7 +53,7 @@ class FileEntry:
     sha256: tuple[str, ...]  # of each block
 
     def digest(self) -> str:
-        """Of the whole file: its first 16 digits are in the name."""
+        """Digest of the whole file: its first 16 digits are in the name."""
         return hashlib.sha256("".join(self.sha256).encode("ascii")).hexdigest()
 
 
@@ -68,7 +68,7 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Of all data files."""
+        """Bytes of all data files."""
         return sum(entry.bytes for entry in self.files.values())
 
 
@@ -201,7 +201,7 @@ def _spell_manifest(meta: Mapping[str, Any], files: Mapping[str, FileEntry]) -> 
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    """Of a manifest without its digest."""
+    """Digest of a manifest that has none yet."""
     return hashlib.sha256(canonical_json.line(body)).hexdigest()
 
 

@@ -31,7 +31,7 @@ def started(folder: Path) -> bool:
 
 
 def begun(folder: Path) -> dict[str, Any] | None:
-    """What the run that is kept there is, as it was given to `begin`; None if there is none that can be read."""
+    """Identity of the run that is kept there, as it was given to `begin`; None if there is none that can be read."""
     try:
         found = canonical_json.parse(bytes(atomic_files.read(folder / RUN, limits.MAX_MANIFEST_BYTES)), RUN)["run"]
     except (FileNotFoundError, ModelFileError, StorageError, KeyError, TypeError):
@@ -47,7 +47,7 @@ def has_stages(folder: Path) -> bool:
 
 
 def leftover(folder: Path) -> ConfigError:
-    """What to say where neither continuing nor starting over was asked for."""
+    """Error where neither continuing nor starting over was asked for."""
     return ConfigError(
         f"a run is kept in {folder}; continue or reuse it with resume (--resume), "
         "or start over with overwrite (--overwrite)."
@@ -69,7 +69,7 @@ def check_same_run(path: Path, run: dict[str, Any]) -> None:
 
 
 def differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
-    """Where two runs differ: the dotted name of the field and both values."""
+    """Differences of two runs: the dotted name of the field and both values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             name = f"{where}.{key}".removeprefix(".").removeprefix("run.")

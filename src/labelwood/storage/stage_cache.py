@@ -232,12 +232,12 @@ class Keeper:
     """The unfinished state of a stage: saved at once or not at all, and gone when the stage is done."""
 
     def __init__(self, folder: Path | None, key: str, reused: Callable[[float], None] | None = None) -> None:
-        """With folder None nothing is kept."""
+        """Keep nothing where the folder is None."""
         self.folder, self.key, self.reused = folder, key, reused
         self.began, self.earlier = time.monotonic(), 0.0  # seconds that an interrupted run had spent on it
 
     def load(self) -> tuple[dict[str, NDArray[Any]], Mapping[str, Any]] | None:
-        """What was saved last, if anything sound was."""
+        """State that was saved last, if anything sound was."""
         if self.folder is None or not model_folder.exists(self.folder):
             return None
         found = _reused(self.folder, self.key)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Sign:
-    """What the first line of a format begins with; where several signs fit, that of the lowest rank is right."""
+    """Mark with which the first line of a format begins; where several signs fit, that of the lowest rank is right."""
 
     pattern: bytes
     rank: int

@@ -28,7 +28,7 @@ class Layout:
     columns: str  # the two columns of a table, in words
 
     def pairs(self, source: Source) -> Iterator[Pair]:
-        """What the file says, in its order."""
+        """Pairs of the file, in its order."""
         first = first_line(source)
         if first.lstrip().startswith(b"{"):
             return self._from_json(source)

@@ -1,1 +1,1 @@
-"""What the formats share: sources, records, fields, rows and strict JSON."""
+"""Tools that the formats share: sources, records, fields, rows and strict JSON."""

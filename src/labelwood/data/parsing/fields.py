@@ -34,7 +34,7 @@ class Fields:
 
     @staticmethod
     def choose(found: Collection[str], options: ReadOptions, need_labels: bool) -> Fields:
-        """By the options, else by the names that are usual; a DataError names what is missing and what is there."""
+        """Find the fields by the options or their usual names; a DataError names what is missing and what is there."""
         text = options.text or (("text",) if "text" in found else tuple(name for name in _TEXTS if name in found))
         if not text:
             raise _missing("text", "text", found)
@@ -151,7 +151,7 @@ def _missing(role: str, name: str, found: Iterable[str]) -> DataError:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in the words of JSON."""
+    """Kind of a value, in the words of JSON."""
     words = {type(None): "null", bool: "true or false", dict: "an object", list: "a list", str: "a string"}
     words |= {int: "a whole number", float: "a number"}
     return words.get(type(value), f"of type {type(value).__name__}")

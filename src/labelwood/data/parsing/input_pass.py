@@ -1,4 +1,4 @@
-"""What a format's reader is given: the path, the options, the log, and a way to open files that are closed for it."""
+"""One pass over an input, as a format's reader is given it: path, options, log, and files that are closed for it."""
 
 from __future__ import annotations
 

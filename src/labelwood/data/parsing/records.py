@@ -69,7 +69,7 @@ class Records:
         self._log.bad(error, lines=self._source.line - self.line + 1)
 
     def _broken(self, message: str) -> DataError:
-        """What the csv module refused, in words of ours: it knows neither the place nor the cause."""
+        """Error for what the csv module refused, in words of ours: it knows neither the place nor the cause."""
         text = "".join(self._lines)
         *_, start, at = _starts(text, self._delimiter)
         if message.startswith("field larger"):
@@ -93,7 +93,7 @@ class Records:
 
 
 def _starts(record: str, delimiter: str) -> Iterator[int]:
-    """Where each cell starts; at last, where the record ends or stops being CSV."""
+    """Places where cells start; at last, where the record ends or stops being CSV."""
     cell = re.compile(rf'"(?:[^"]++|"")*+"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|')
     at = 0
     while (found := cell.match(record, at)) is not None:

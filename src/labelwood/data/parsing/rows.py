@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Log:
-    """What to do with bad lines (None: there is no choice), and how many there were."""
+    """Record of bad lines: what to do with them (None: there is no choice), and how many there were."""
 
     def __init__(self, on_bad: str | None = None) -> None:
         self.on_bad = on_bad
@@ -61,7 +61,7 @@ class Log:
 
 
 def _first_bad_byte(raw: bytes) -> int | None:
-    """In pieces, because the decoded form of a huge line can be four times its size."""
+    """Decode in pieces, because the decoded form of a huge line can be four times its size."""
     if raw.isascii():
         return None
     decoder = _DECODER()

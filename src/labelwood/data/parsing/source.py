@@ -32,7 +32,7 @@ _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.Zs
 
 
 class Lines(Protocol):
-    """What a decompressed stream must offer."""
+    """Methods that a decompressed stream must offer."""
 
     def readline(self, limit: int, /) -> bytes: ...
     def close(self) -> None: ...
@@ -126,7 +126,7 @@ def beside(folder: Path, *names: str) -> Path | None:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether this is a folder that can be seen; what else is wrong with a path is said when it is opened."""
+    """Is this a folder that can be seen? What else is wrong with a path is said when it is opened."""
     try:
         return str(path) != "-" and Path(path).is_dir()
     except OSError:  # a name that is too long, a parent without permission

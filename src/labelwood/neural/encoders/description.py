@@ -1,4 +1,4 @@
-"""What a model folder must know of an encoder to build it again, beside its weights."""
+"""Description of an encoder: all that a model folder needs to build it again, beside its weights."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Description:
     def of_checkpoint(
         config: Mapping[str, Any], engine: str, *, pooler: bool, readings: Sequence[Reading]
     ) -> Description:
-        """Of a checkpoint's config as it came."""
+        """Make one of a checkpoint's config as it came."""
         plain = json.loads(json.dumps(config, default=str))
         architecture = {name: value for name, value in plain.items() if name not in ORIGIN}
         return Description(architecture, engine, pooler, tuple(readings))
 
     @property
     def width(self) -> int:
-        """Of a layer."""
+        """Width of a layer."""
         return int(next(self.architecture[name] for name in WIDTHS if isinstance(self.architecture.get(name), int)))
 
     @property
@@ -50,7 +50,7 @@ class Description:
         return Description(self.architecture, self.engine, self.pooler, tuple(readings), raw)
 
     def plain(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Table of the manifest."""
         return {
             "architecture": dict(self.architecture), "engine": self.engine, "pooler": self.pooler,
             "readings": [reading.plain() for reading in self.readings], "raw": self.raw,

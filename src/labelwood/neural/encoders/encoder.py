@@ -320,7 +320,7 @@ def rebuild(what: Description, state: Mapping[str, NDArray[Any]]) -> Encoder:
 
 
 def describe(encoder: Encoder) -> Description:
-    """What a model folder must know to build the encoder again."""
+    """Description by which a model folder can build the encoder again."""
     return Description.of_checkpoint(
         encoder.config, encoder.engine, pooler=encoder.has_pooler, readings=encoder.readings
     )

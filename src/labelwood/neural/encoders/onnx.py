@@ -33,7 +33,7 @@ TOKENS = 2048  # that go through at once
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What the graph needs to know of the network and of its reading."""
+    """Shape of a graph: what it needs to know of the network and of its readings."""
 
     heads: int
     eps: float
@@ -48,7 +48,7 @@ class Shape:
 
     @staticmethod
     def of(what: Description) -> Shape:
-        """Of an encoder that can become a graph; ConfigError where it cannot."""
+        """Shape of an encoder that can become a graph; ConfigError where it cannot."""
         config = what.architecture
         if what.engine != "lean":
             raise ConfigError(

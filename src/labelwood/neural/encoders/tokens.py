@@ -91,7 +91,7 @@ class Tokeniser:
 
 
 def _cut(text: str, most: int) -> str:
-    """At most so many characters, whole words; all of a text that has no blank there."""
+    """Cut to at most so many characters, whole words; all of a text that has no blank there."""
     if len(text) <= most:
         return text
     end = max(text.rfind(blank, 0, most) for blank in " \n\t")

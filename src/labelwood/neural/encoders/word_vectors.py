@@ -47,7 +47,7 @@ class Words:
 
 
 def find(config: EncoderConfig, texts: TextSequence, seed: int) -> Words | pretrained.Checkpoint:
-    """Where the recipe's encoder comes from: a BiLSTM from word vectors, any other as a whole.
+    """Source of the recipe's encoder: a BiLSTM from word vectors, any other as a whole.
 
     ConfigError says what is wrong with it.
     """

@@ -58,7 +58,7 @@ class Tuned:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TuningData:
-    """What a fine-tuning learns from; `held_out` documents at the end are the user's own, which only measure it."""
+    """Data of a fine-tuning; `held_out` documents at the end are the user's own, which only measure it."""
 
     tokens: Keyed[Tokens]
     words: Keyed[Features]
@@ -94,7 +94,7 @@ class Tuning:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What every stage depends on; words are read between levels only, and are named there."""
+        """Inputs of every stage; words are read between levels only, and are named there."""
         data = self.data
         return {
             "tokens": data.tokens,
@@ -116,7 +116,7 @@ class Tuning:
 
     @cached_property
     def levels(self) -> int:
-        """How many levels are fine-tuned, from the coarsest on."""
+        """Number of levels that are fine-tuned, from the coarsest on."""
         if self.tree.size(0) < 2 and self.tree.depth > 1:
             raise ConfigError(
                 f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "

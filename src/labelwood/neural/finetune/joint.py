@@ -60,7 +60,7 @@ class Cascade(Tuning):
 
     @cached_property
     def levels(self) -> int:
-        """How many are trained: all, down to the labels, or the first `finetune.levels`."""
+        """Number of levels that are trained: all, down to the labels, or the first `finetune.levels`."""
         if self.tree.size(0) < 2 and self.tree.depth > 1:
             raise ConfigError(
                 f"the tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells nothing; "
@@ -180,7 +180,7 @@ class Cascade(Tuning):
         return levels
 
     def searching(self, readout: str) -> SearchConfig:
-        """How labels are found and scored: clusters by their own margins, except where the whole path counts."""
+        """Search for labels: clusters by their own margins, except where the whole path counts."""
         tail = {"label": 1, "parent": 2, "path": self.levels}[readout]
         combiner = ("noop",) * max(0, self.levels - tail) + ("sigmoid",) * min(tail, self.levels)
         return SearchConfig(beam=(*(self.width(t) for t in range(1, self.levels)), 1), combiner=combiner)

@@ -33,7 +33,7 @@ class Stepwise(Recursion):
 
     @cached_property
     def levels(self) -> int:
-        """How many are trained: all, down to the labels, or the first `finetune.levels`."""
+        """Number of levels that are trained: all, down to the labels, or the first `finetune.levels`."""
         return min(self.tree.depth, self.config.levels or self.tree.depth)
 
     def train(self) -> Network:  # type: ignore[override]

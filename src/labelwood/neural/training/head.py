@@ -33,7 +33,7 @@ class Head:
 
     @staticmethod
     def of(weight: Tensor, bias: Tensor, moments: str = "full") -> Head:
-        """With given weights (K, d) and biases (K,)."""
+        """Make one with given weights (K, d) and biases (K,)."""
         return Head(torch.cat([weight, bias[:, None]], 1), moments)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""How fast an encoder trains and embeds on this machine: a few steps on a few documents, of which nothing is kept."""
+"""Pace of an encoder on this machine: a few steps on a few documents, of which nothing is kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLE, WARM, MEASURED = 256, 1, 3  # documents; steps before and while the cloc
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """What was measured."""
+    """Figures that were measured."""
 
     step: float  # seconds of a training step
     embed: float  # seconds to embed a document

@@ -363,7 +363,7 @@ def mixed_key(*parts: int) -> int:
 
 
 def _wave(share: float) -> float:
-    """From 0 to 1 as half a cosine."""
+    """Rise from 0 to 1 as half a cosine."""
     return (1 - math.cos(math.pi * share)) / 2
 
 
