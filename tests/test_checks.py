@@ -371,3 +371,25 @@ def test_on_the_command_line_each_clash_is_a_line_of_its_own(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" = ")[0] for line in lines] == ["error: optimiser.lr", "error: tail.sharpness"]
     assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("cascadexml", {"coarse.widest": 2, "joint.level_weights": (1.0,) * 9}, "gives 9 weights"),
+        ("cascadexml", {"coarse.widest": 2, "finetune.parents": (2,) * 9}, "gives 9 values"),
+        ("x-transformer", {"coarse.widest": 2, "finetune.levels": 1}, "can stand only one level below it"),
+        ("xr-transformer", {"coarse.widest": 2, "optimiser.lr": (1e-4,) * 9}, "gives 9 values"),
+        ("parabel", {"tree.widest": 2, "ensemble.trees": 1, "linear.cp": (1.0,) * 9}, "gives 9 values"),
+    ],
+)
+def test_what_a_grown_tree_tells_is_checked_by_the_same_rules_before_training(method, settings, message):
+    """The depth of a taxonomy whose nodes are cut is known once it is grown."""
+    if METHODS[method].recipe.encoder.on:
+        pytest.importorskip("torch")
+    progress = Silent()
+    with pytest.raises(lw.ConfigError, match=message):
+        lw.train(TEXTS, LISTS, method=method, settings=settings, taxonomy=TAXONOMY, run=lw.Run(1, progress=progress))
+    stages = " ".join(progress.timings)
+    assert "tree" in stages
+    assert not {"training", "fine-tuning", "level"} & set(stages.split())

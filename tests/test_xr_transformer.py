@@ -14,7 +14,7 @@ from labelwood.data import from_lists
 from labelwood.parts.tree import level_sizes
 from labelwood.pipeline.train import identity_of, train, train_into
 from labelwood.planning import timing
-from labelwood.recipes.recipe import check_depth
+from labelwood.recipes.checks import Facts, check
 from labelwood.recipes.resolve import resolve
 from small import LISTS, SMALL, TEXTS, Stop, fit, stop_at_once
 from toy import noisy_set
@@ -66,7 +66,7 @@ def test_published_presets_have_the_trees_of_table_7(preset, labels, coarse, ref
     tuned = timing.tuned_levels(labels, recipe)
     assert len(recipe.finetune.steps) == len(tuned)
     assert tuned == tuple(size for size in coarse if size <= 32768)
-    check_depth(recipe, len(refined))  # beams, negatives and costs by level fit the tree
+    check(recipe, Facts(labels=labels))  # beams, negatives and costs by level fit the tree
 
 
 @pytest.mark.parametrize(

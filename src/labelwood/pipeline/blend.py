@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ..arrays.sparse import Csr
 from ..base.config import PerLevel, at, to_dict
-from ..errors import ConfigError
 from ..models.descent import Descent, Level
 from ..neural.finetune.joint import Network, precision
 from ..parts.label_features import binary
@@ -50,12 +49,7 @@ class Classifiers:
 
 def network_models(job: Job, encoded: Keyed[Encoded]) -> tuple[list[Model], tuple[float, ...]]:
     """The network of one run, the classifiers beside it, or both, and their weights."""
-    recipe, network = job.recipe, network_of(encoded)
-    if len(network.levels) < network.tree.depth - 1:
-        raise ConfigError(
-            f"the network is trained on {len(network.levels)} of {network.tree.depth} levels, but classifiers can "
-            "stand only one level below it; set finetune.levels higher, or coarse.levels to fewer."
-        )
+    recipe = job.recipe
     if recipe.finetune.levels is not None:  # its clusters alone: labels are the classifiers'
         return [_classifier_model(job, encoded, train_beside(job, encoded))], (1.0,)
     alone = _network_model(job, encoded)
@@ -81,6 +75,7 @@ def train_beside(job: Job, encoded: Keyed[Encoded], rows: NDArray[np.int64] | No
     part = documents if rows is None else taken(documents, rows)
     if recipe.ranker == "tree":
         tree = grow(job, documents, by_documents(recipe.labels), recipe.tree)[0]
+        job.check_tree("tree", tree.value)
         levels = [level.value.reading(begin) for level in train_levels(job, part, tree)]
         return Classifiers(tree.value, levels)
     depth, x = network.tree.depth, part.value.x

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.sparse import Csr, Features
 from ..base.digests import digest_arrays
 from ..models.model import Model
+from ..recipes.checks import refuse
 from ..storage.keyed import Keyed
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..parts.search import SearchConfig
     from ..parts.tfidf import Tfidf
     from ..parts.tree import Tree
+    from ..recipes.facts import Facts
     from ..recipes.recipe import Recipe
     from ..storage.stage_cache import Workspace
     from .training_set import Problem
@@ -39,10 +41,15 @@ class Job:
     run: Run
     space: Workspace
     names: tuple[Names, Names]  # label names and label texts, shared by all models
+    facts: Facts
 
     def of(self, recipe: Recipe) -> Job:
         """Another run on the same data."""
-        return Job(self.data, self.problem, self.whole, recipe, self.run, self.space, self.names)
+        return Job(self.data, self.problem, self.whole, recipe, self.run, self.space, self.names, self.facts)
+
+    def check_tree(self, name: str, tree: Tree) -> None:
+        """Refuse settings that do not fit a tree which was grown, `tree` or `coarse`."""
+        refuse(self.whole, self.facts.with_tree(name, tree.sizes))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

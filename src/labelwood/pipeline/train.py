@@ -28,7 +28,7 @@ from ..models.predictor import Predictor
 from ..parts.rank_average import EnsembleConfig
 from ..parts.tree import Tree
 from ..recipes.checks import check
-from ..recipes.recipe import Recipe, check_depth
+from ..recipes.recipe import Recipe
 from ..recipes.resolve import tidy
 from ..recipes.runs import by_documents, first_network, of_run
 from ..storage.keyed import Keyed
@@ -92,11 +92,12 @@ def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
 def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
     """Train in a workspace of the caller's."""
     problem = problem_of(data, recipe, valid)
-    check(recipe, facts_of(data, recipe))
+    facts = facts_of(data, recipe)
+    check(recipe, facts)
     space.begin(identity(recipe, problem.data_key), resume=run.resume, overwrite=run.overwrite)
     names = Names.of(problem.names), Names.of(data.label_texts)
     try:
-        return _all_runs(Job(data, problem, recipe, recipe, run, space, names))
+        return _all_runs(Job(data, problem, recipe, recipe, run, space, names, facts))
     except (ConfigError, DataError):
         space.abandon()  # what was asked for cannot be trained: there is nothing to resume
         raise
@@ -127,16 +128,15 @@ def _train_run(job: Job, words: Keyed[Documents], held: HeldOut | None) -> list[
     recipe, count = job.recipe, job.recipe.ensemble.trees
     documents, coarse = words, None
     if recipe.encoder.on:
-        coarse = grow(job, words, recipe.labels, recipe.coarse, name="coarse tree")[0] if recipe.finetune.on else None
+        if recipe.finetune.on:
+            coarse = grow(job, words, recipe.labels, recipe.coarse, name="coarse tree")[0]
+            job.check_tree("coarse", coarse.value)
         encoded = encode(job, words, fine_tune(job, words, coarse, held))
         documents = Keyed(encoded.value.documents, encoded.key)
-    if recipe.encoder.on and not recipe.levelwise.refine:
-        trees = grow(job, words, recipe.labels, recipe.coarse, count=count)
-    else:
-        trees = grow(job, documents, recipe.labels, recipe.tree, count=count)
+    trees = grow(job, documents if recipe.own_tree else words, recipe.labels, recipe.stand, count=count)
     _core.give_back_memory()  # label features are gone
     for tree in trees:
-        check_depth(recipe, tree.value.depth)
+        job.check_tree("tree" if recipe.own_tree else "coarse", tree.value)
     mu = label_centroids(job, documents)
     models: list[Model] = []
     first: list[TrainedLevel] = []
@@ -154,8 +154,7 @@ def _train_network(
 ) -> tuple[list[Model], tuple[float, ...]]:  # fmt: skip
     """The models of one run whose network predicts by itself, and their weights."""
     coarse = _network_tree(job, words, held)
-    if job.recipe.ranker != "tree":  # its classifiers stand on this tree
-        check_depth(job.recipe, coarse.value.depth)
+    job.check_tree("coarse", coarse.value)
     tuned = fine_tune(job, words, coarse, held)
     return network_models(job, encode(job, words, tuned, held))
 
@@ -169,5 +168,6 @@ def _network_tree(job: Job, words: Keyed[Documents], held: HeldOut | None) -> Ke
     if recipe.labels.kind == "pifa-neural":
         first = job.of(first_network(job.whole, recipe))
         tree = grow(first, words, labels, recipe.coarse, name=name)[0]
+        job.check_tree("coarse", tree.value)
         documents = by_embedding(first, fine_tune(first, words, tree, held))
     return grow(job, documents, labels, recipe.coarse, name=name)[0]

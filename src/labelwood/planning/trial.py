@@ -27,7 +27,7 @@ from ..pipeline.train import train_in
 from ..pipeline.training_set import Problem, prepare
 from ..recipes.encoder_settings import EncoderConfig
 from ..recipes.network_settings import FinetuneConfig
-from ..recipes.recipe import Recipe, check_depth
+from ..recipes.recipe import Recipe
 from ..recipes.runs import by_documents
 from ..storage.stage_cache import Workspace
 
@@ -159,7 +159,6 @@ def sizes_of(
     levels = (*many.model.members[0].tree.sizes[:-1], labels)
     if recipe.tree.kind == "balanced":
         levels = level_sizes(labels, recipe.tree)
-        check_depth(recipe, len(levels))
     return Sizes(
         held=held,
         rows=y.rows,

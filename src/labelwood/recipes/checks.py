@@ -19,20 +19,25 @@ from .facts import Case, Facts
 from .hints import HINTS
 from .recipe import Recipe
 
-__all__ = ["Facts", "check"]
+__all__ = ["Facts", "check", "refuse"]
 
 
 def check(recipe: Recipe, facts: Facts = Facts(), given: Collection[str] = ()) -> None:
-    """ConfigError with a line for each clash; what only does nothing with this data is warned about.
+    """Refuse every clash; warn about what only does nothing with this data.
 
     `given` are the settings that the user has set: each of them must be able to act.
     """
+    refuse(recipe, facts, given)
+    for line in (line for rule in HINTS for line in rule(Case(recipe, facts))):
+        warnings.warn(line, stacklevel=4)
+
+
+def refuse(recipe: Recipe, facts: Facts, given: Collection[str] = ()) -> None:
+    """Raise a ConfigError with a line for each clash; once more with a tree whose depth was not known before."""
     case = Case(recipe, facts)
     lines = [*_idle(case, given), *(line for rule in CLASHES for line in rule(case))]
     if lines:
         raise ConfigError.of(lines)
-    for line in (line for rule in HINTS for line in rule(case)):
-        warnings.warn(line, stacklevel=4)
 
 
 def _idle(case: Case, given: Collection[str]) -> Iterator[str]:

@@ -32,6 +32,9 @@ class Facts:
     relevances: bool | None = None  # some of them other than 1
     # Of each encoder by its name: its config, or what is wrong with it.
     encoders: Mapping[str, Mapping[str, Any] | str] = dataclasses.field(default_factory=dict)
+    grown: Mapping[str, tuple[int, ...]] = dataclasses.field(
+        default_factory=dict
+    )  # sizes of trees, once they are there
 
     @staticmethod
     def of(data: Dataset, encoders: Mapping[str, Mapping[str, Any] | str] | None = None) -> Facts:
@@ -48,6 +51,10 @@ class Facts:
             relevances=None if y is None else not bool(((y.data == 1) | (y.data == 0)).all()),
             encoders=encoders or {},
         )
+
+    def with_tree(self, name: str, sizes: tuple[int, ...]) -> Facts:
+        """The same facts, and the nodes of each level of a tree that was grown, `tree` or `coarse`."""
+        return dataclasses.replace(self, grown={**self.grown, name: sizes})
 
 
 def _seen(y: Csr) -> NDArray[np.int32]:
@@ -73,6 +80,8 @@ class Case:
 
     def sizes(self, name: str) -> tuple[int, ...] | None:
         """Nodes of each level of a tree, `tree` or `coarse`; None: not known before it is grown."""
+        if name in self.facts.grown:
+            return self.facts.grown[name]
         config: TreeConfig = getattr(self.recipe, name)
         if config.kind == "flat":
             return (self.facts.labels or 1,)
@@ -85,6 +94,8 @@ class Case:
 
     def depth(self, name: str) -> int | None:
         """Levels of a tree; of an unbalanced one as many as it may have; None: not known before it is grown."""
+        if name in self.facts.grown:
+            return len(self.facts.grown[name])
         config: TreeConfig = getattr(self.recipe, name)
         if config.kind == "unbalanced" and self.facts.labels is not None:
             return config.depth if self.facts.labels > config.leaf else 1

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 
 from .. import limits
-from ..base.config import Acts, check_levels, each, section, setting
+from ..base.config import Acts, each, section, setting
 from ..parts.label_features import LabelFeatureConfig
 from ..parts.linear import LinearConfig
 from ..parts.propensity import TailConfig
@@ -216,12 +216,3 @@ class Recipe:
         """Models that predict together."""
         both = self.has_network and self.ranker != "none" and self.finetune.levels is None  # a network and classifiers
         return self.ensemble.members * (2 if both else 1)
-
-
-def check_depth(recipe: Recipe, levels: int) -> None:
-    """ConfigError where settings do not fit a tree of so many levels, or one another: found before any training."""
-    check_levels(recipe, levels, skip=NETWORK)
-    recipe.search.check_kind()
-    for level in range(levels):
-        recipe.linear.check_solver(level, levels)
-        recipe.linear.costs(level, levels)

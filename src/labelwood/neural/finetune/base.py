@@ -117,13 +117,13 @@ class Tuning:
     @cached_property
     def levels(self) -> int:
         """Number of levels that are fine-tuned, from the coarsest on."""
-        if self.tree.size(0) < 2 and self.tree.depth > 1:
-            raise ConfigError(
-                f"the coarse tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells "
-                "nothing; leave it out of coarse.levels, or choose another coarse.kind."
-            )
         fitting = [size for size in self.tree.sizes if 1 < size <= self.recipe.levelwise.max_clusters]
         return len(fitting[: self.config.levels])
+
+    @property
+    def reached(self) -> int:
+        """Number of levels of a network that predicts by itself: all, or the first `finetune.levels`."""
+        return min(self.tree.depth, self.config.levels or self.tree.depth)
 
     # --- what is trained --------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ...arrays.sparse import Csr, Features
 from ...base.config import at, to_dict
-from ...errors import ConfigError
 from ...metrics.ranking import hits
 from ...parts.label_features import binary
 from ...parts.linear_level import LinearLevel, from_weights
@@ -60,13 +59,8 @@ class Cascade(Tuning):
 
     @cached_property
     def levels(self) -> int:
-        """Number of levels that are trained: all, down to the labels, or the first `finetune.levels`."""
-        if self.tree.size(0) < 2 and self.tree.depth > 1:
-            raise ConfigError(
-                f"the tree is {'-'.join(map(str, self.tree.sizes))}, and a first level of one cluster tells nothing; "
-                "leave it out of coarse.levels, or train on more labels."
-            )
-        return min(self.tree.depth, self.config.levels or self.tree.depth)
+        """Number of levels that are trained together."""
+        return self.reached
 
     @cached_property
     def readings(self) -> list[Reading]:
@@ -75,11 +69,6 @@ class Cascade(Tuning):
         last = self.embedder.readings[0].layers[0]  # encoder.layer, or the encoder's last
         layers = placed(self.levels, last) if given is None else [_layers(text, last) for text in given]
         layers = layers * self.levels if len(layers) == 1 else layers
-        if len(layers) != self.levels:
-            raise ConfigError(
-                f"joint.layers gives {len(layers)} values, but the tree {'-'.join(map(str, self.tree.sizes))} has "
-                f"{self.levels} levels; give one for each."
-            )
         widths = [self.at("joint.maps", t) for t in range(self.levels)]
         return [
             Reading(found, pooling, (self.hidden if len(found) > 1 else 0) if width < 0 else width)
@@ -155,10 +144,7 @@ class Cascade(Tuning):
         """α: the levels' shares of the loss, by their nominal numbers of candidates, fixed for the run."""
         given = self.recipe.joint.level_weights
         if given is not None:
-            given = given * self.levels if len(given) == 1 else given
-            if len(given) != self.levels:
-                raise ConfigError(f"joint.level_weights gives {len(given)} weights for {self.levels} levels.")
-            return given
+            return given * self.levels if len(given) == 1 else given
         return tuple(size / min(self.sizes) for size in self.sizes)
 
     @cached_property
@@ -240,14 +226,5 @@ def placed(levels: int, depth: int) -> list[tuple[int, ...]]:
 
 def _layers(text: str, depth: int) -> tuple[int, ...]:
     """Layers that "8", "5+6" or "last5" names; "last5" gives as many of the last ones as there are, up to five."""
-    try:
-        found = tuple(int(part) for part in text.removeprefix("last").split("+"))
-    except ValueError:
-        found = ()
-    if text.startswith("last") and len(found) == 1 and found[0] > 0:
-        return tuple(range(max(1, depth - found[0] + 1), depth + 1))
-    if not found or min(found) < 0 or text.startswith("last"):
-        raise ConfigError(
-            f'joint.layers has {text[:40]!r}; each must be a layer or several, like "8", "5+6" or "last5".'
-        )
-    return found
+    found = tuple(int(part) for part in text.removeprefix("last").split("+"))
+    return tuple(range(max(1, depth - found[0] + 1), depth + 1)) if text.startswith("last") else found

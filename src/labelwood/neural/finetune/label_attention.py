@@ -33,8 +33,8 @@ class Stepwise(Recursion):
 
     @cached_property
     def levels(self) -> int:
-        """Number of levels that are trained: all, down to the labels, or the first `finetune.levels`."""
-        return min(self.tree.depth, self.config.levels or self.tree.depth)
+        """Number of levels that are trained, one after the other."""
+        return self.reached
 
     def train(self) -> Network:  # type: ignore[override]
         """The networks of all levels as one."""
