@@ -17,13 +17,13 @@ from labelwood.base.config import (
     describe,
     from_dict,
     merge,
-    parse_value,
     read_toml,
     section,
     setting,
     to_dict,
     with_settings,
 )
+from labelwood.base.setting_values import parse_value
 from labelwood.recipes.methods import METHODS
 from labelwood.recipes.recipe import Recipe
 from labelwood.recipes.resolve import from_plain, resolve

@@ -11,10 +11,7 @@ From that one line come the check, the `--set linear.threshold=...` option, the 
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
 import tomllib
-import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from difflib import get_close_matches
@@ -24,6 +21,7 @@ from typing import Any, TypeVar, Union, cast
 
 from .. import limits
 from ..errors import ConfigError, nearest
+from .setting_values import coerced, is_per_level, kind_words, options_of, parse_value, shown
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -136,7 +134,7 @@ def check_levels(config: object, levels: int, where: str = "", *, skip: Collecti
             continue
         if dataclasses.is_dataclass(value):
             check_levels(value, levels, path)
-        elif _is_per_level(hint):
+        elif is_per_level(hint):
             at(value, 0, levels, path)
 
 
@@ -146,7 +144,7 @@ def lists_by_level(config: object, where: str = "") -> Iterator[tuple[str, tuple
         value, path = getattr(config, name), _join(where, name)
         if dataclasses.is_dataclass(value):
             yield from lists_by_level(value, path)
-        elif _is_per_level(hint) and isinstance(value, tuple):
+        elif is_per_level(hint) and isinstance(value, tuple):
             yield path, value
 
 
@@ -157,7 +155,7 @@ def last_level(config: C) -> C:
         value = getattr(config, name)
         if dataclasses.is_dataclass(value):
             changes[name] = last_level(value)
-        elif _is_per_level(hint) and isinstance(value, tuple):
+        elif is_per_level(hint) and isinstance(value, tuple):
             changes[name] = value[-1]
     return cast(C, dataclasses.replace(cast(Any, config), **changes))
 
@@ -165,14 +163,14 @@ def last_level(config: C) -> C:
 def checked_config(cls: type[C], config: object, where: str) -> C:
     """A config made in Python, whose values nobody has looked at yet."""
     if not isinstance(config, cls):
-        raise ConfigError(f"{where} must be a {cls.__name__}, but is {_show(config)}.")
+        raise ConfigError(f"{where} must be a {cls.__name__}, but is {shown(config)}.")
     return from_dict(cls, to_dict(config), where)
 
 
 def from_dict(cls: type[C], mapping: object, where: str = "") -> C:
     """Build a config from plain data (TOML, JSON, manifest); unknown keys and wrong types are errors."""
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {shown(mapping)}.")
     hints = _hints(cls)
     for key in mapping:
         if key not in hints:
@@ -194,7 +192,7 @@ def to_dict(config: object) -> dict[str, Any]:
 def with_settings(config: C, changes: Mapping[str, object]) -> C:
     """A copy with dotted settings changed: {"linear.threshold": "0.05"}. Text is read like TOML values."""
     if not isinstance(changes, Mapping):
-        raise ConfigError(f"settings must be a table of dotted names and values, but are {_show(changes)}.")
+        raise ConfigError(f"settings must be a table of dotted names and values, but are {shown(changes)}.")
     known = set(_leaves(config))
     for key, value in changes.items():
         path = str(key)
@@ -218,7 +216,7 @@ def dotted(config: object, mapping: object, where: str = "") -> dict[str, object
 def _dotted(mapping: object, where: str, groups: set[str]) -> Iterator[tuple[str, object]]:
     """The settings of a nested table by their dotted names."""
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {_show(mapping)}.")
+        raise ConfigError(f"{where or 'the config'} must be a table of settings, but is {shown(mapping)}.")
     for key, value in mapping.items():
         path = _join(where, key)
         if path in groups:
@@ -259,22 +257,6 @@ def describe(config: object, where: str = "", rank: int = 0) -> Iterator[Setting
         elif "help" in field.metadata:
             own = (rank, field.metadata["rank"])
             yield SettingRow(path, value, field.metadata["help"], _allowed(type(config), field.name), own)
-
-
-def parse_value(text: str) -> object:
-    """Read the right side of `--set key=value`: none, true, 3, 0.1, a,b,c, [1, 2] or plain text."""
-    text = text.strip()
-    if text.lower() in {"none", "null"}:
-        return None
-    if text.lower() in {"true", "false"}:
-        return text.lower() == "true"
-    if "," in text and not text.startswith(("[", '"', "'")):
-        return tuple(parse_value(part) for part in text.split(",") if part.strip())
-    try:
-        table = tomllib.loads(f"v = {text}\n")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-    return table["v"] if len(table) == 1 else text
 
 
 def _leaves(config: object, where: str = "") -> Iterator[str]:
@@ -323,110 +305,27 @@ def _hints_once(cls: Any) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
 
-def _is_per_level(hint: Any) -> bool:
-    """A value or a tuple of such values; what is a tuple always, like tree.levels, has its own meaning."""
-    options = _options(hint)
-    return any(typing.get_origin(o) is tuple for o in options) and any(o in {bool, int, float, str} for o in options)
-
-
-def _options(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if typing.get_origin(hint) in {Union, types.UnionType} else (hint,)
-
-
 def _meta(cls: type[Any], key: str) -> Mapping[str, Any]:
     return next(f.metadata for f in dataclasses.fields(cls) if f.name == key)
 
 
 def _coerce(hint: Any, value: object, path: str, meta: Mapping[str, Any]) -> object:
-    """`value` as the annotated type, checked; ConfigError names the path, the value and what is allowed."""
+    """`value` as the annotated type, checked."""
     if dataclasses.is_dataclass(hint):
         return from_dict(cast(type[Any], hint), value, path)
-    options = _options(hint)
-    if value is None and type(None) in options:
-        return None
-    lists = any(typing.get_origin(o) is tuple for o in options)
-    if isinstance(value, str) and str not in options and lists:
-        value = tuple(parse_value(part) for part in re.split(r"[,\-]", value) if part)  # levels: 16-256-3956
-    if isinstance(value, int) and lists and int not in options and float not in options:
-        value = (value,)  # a list of one: --set tree.levels=16
-    if isinstance(value, list | tuple):
-        for option in options:
-            if typing.get_origin(option) is tuple:
-                if not value:
-                    break
-                inner = typing.get_args(option)[0]
-                if inner is str:  # --set joint.layers=5+6,8
-                    value = [str(item) if type(item) is int else item for item in value]
-                return tuple(_scalar((inner,), item, path, meta) for item in value)
-    return _scalar(options, value, path, meta)
-
-
-def _scalar(options: tuple[Any, ...], value: object, path: str, meta: Mapping[str, Any]) -> object:
-    kinds = [o for o in options if o in {bool, int, float, str}]
-    if value is None and "none" in (meta.get("choices") or ()):
-        value = "none"  # the word, as in linear.weighting=none,pw
-    result: object
-    if isinstance(value, bool):
-        ok, result = bool in kinds, value
-    elif isinstance(value, int):
-        ok = int in kinds or float in kinds
-        result = value if int in kinds else (float(value) if abs(value) < 2**1000 else math.inf)
-    elif isinstance(value, float):
-        whole = int in kinds and float not in kinds and value.is_integer()
-        ok, result = (float in kinds or whole), (int(value) if whole else value)
-    else:
-        ok, result = (isinstance(value, str) and str in kinds), value
-    if not ok or _out_of_range(result, meta):
-        raise ConfigError(f"{path} must be {_kind_words(options, meta)}, but is {_show(value)}.")
-    return result
-
-
-def _out_of_range(value: object, meta: Mapping[str, Any]) -> bool:
-    choices = meta.get("choices")
-    if isinstance(value, str):
-        return choices is not None and value not in choices
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if isinstance(value, float) and not math.isfinite(value):
-        return True
-    low, high, above = meta.get("low"), meta.get("high"), meta.get("above")
-    too_low = (low is not None and value < low) or (above is not None and value <= above)
-    return too_low or (high is not None and value > high)
+    return coerced(hint, value, path, meta)
 
 
 def _allowed(cls: type[Any], key: str) -> str:
     hint = _hints(cls)[key]
-    options = _options(hint)
-    return _kind_words(options, _meta(cls, key))
-
-
-def _kind_words(options: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    choices, low, high, above = (meta.get(k) for k in ("choices", "low", "high", "above"))
-    words = [" or ".join(choices)] if choices else []
-    words += [names[o] for o in options if o in names and not (o is str and choices)]
-    bounds = (("≥", low), (">", above), ("≤", high))
-    limit = [f"{sign} {x}" if isinstance(x, int) else f"{sign} {x:g}" for sign, x in bounds if x is not None]
-    text = " or ".join(words) + (f" {' and '.join(limit)}" if limit and not choices else "")
-    if any(typing.get_origin(o) is tuple for o in options):
-        each = _kind_words(typing.get_args(_tuple_of(options)), meta)
-        text = f"{text}, or a list of them" if words else f"a list: {each}"
-    return f"{text}, or none" if type(None) in options else text
-
-
-def _tuple_of(options: tuple[Any, ...]) -> Any:
-    return next(o for o in options if typing.get_origin(o) is tuple)
+    options = options_of(hint)
+    return kind_words(options, _meta(cls, key))
 
 
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value):
         return to_dict(value)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _show(value: object) -> str:
-    text = repr(value) if not isinstance(value, Mapping | list) else f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _join(where: str, key: object) -> str:

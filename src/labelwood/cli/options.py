@@ -19,7 +19,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from .. import limits
-from ..base.config import describe, from_dict, parse_value, to_dict
+from ..base.config import describe, from_dict, to_dict
+from ..base.setting_values import parse_value
 from ..errors import ConfigError
 
 C = TypeVar("C")
