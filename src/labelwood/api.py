@@ -158,10 +158,10 @@ def compare(
     Each method runs in a process of its own, so that its memory is its own; stages in common are computed once, and
     what is finished is not done again. A method that fails does not keep the others from the board.
 
-    methods   names, or "method:preset"; None is the usual ones, without those whose packages are not installed
+    methods   names, or "method:preset+preset"; None is the usual ones, without those whose packages are not installed
     out       a folder for results, models (`out/models/NAME`) and finished stages
     anchor    a method: `Standing.gain` is P@1 over that of it, in per cent
-    settings  for all methods that have such a part
+    settings  for the methods in which they act; one that acts in none is an error
     time      how long all fine-tunings together may take, such as "30m"
     run       threads, device and progress act here; the rest of a `Run` does not
     """
