@@ -258,8 +258,8 @@ def solve_logistic(x, y, cost, visit, eps, max_iter, gaps):
             gp = a * (v - old) + sign * b + math.log(v / (c - v))
             worst, inner = max(worst, abs(gp)), 0
             while inner <= 100:
-                if inner_eps > 1e-5:  # a step more or less is seen in the weights; within 1 % is a near tie
-                    gaps.decide(1e-3 * (abs(gp) / inner_eps - 1))
+                if inner_eps > 1e-5:  # a step more or less is seen in the weights: near ties are within 1 %, or 1e-5
+                    gaps.decide(1e-3 * (abs(gp) / inner_eps - 1), abs(gp) - inner_eps)
                 if abs(gp) < inner_eps:
                     break
                 t = v - gp / (a + c / (c - v) / v)
