@@ -191,9 +191,10 @@ def test_train_says_what_it_did(run: Run, train_file: Path, tmp_path: Path) -> N
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
     assert lines[0] == f"{tmp_path}/t.jsonl: 73 documents, 12 labels, 0.99 labels per document"
-    assert lines[1] == "  1 document without a label; 1 repeated label merged"
-    assert lines[2] == "tree: 4 → 12 (nodes by level, the last are the labels)"
-    stages = [line.rsplit("  ", 1)[0].strip() for line in lines[3:-1]]
+    assert lines[1] == "  text from text"
+    assert lines[2] == "  1 document without a label; 1 repeated label merged"
+    assert lines[3] == "tree: 4 → 12 (nodes by level, the last are the labels)"
+    stages = [line.rsplit("  ", 1)[0].strip() for line in lines[4:-1]]
     assert stages == ["stage", "reading data", "reading words", "label features", "label tree", "level 1 of 2",
                       "level 2 of 2", "saving"]  # fmt: skip
     size = show.size(model_folder.describe(tmp_path / "m").bytes)
@@ -391,7 +392,7 @@ def test_label_texts_are_kept_and_shown(
 ) -> None:
     found = run("train", train_file, "--model", tmp_path / "m", "--label-texts", texts_file)
     assert (found.code, found.err) == (0, "")
-    assert found.out.splitlines()[1:3] == [
+    assert found.out.splitlines()[2:4] == [
         f"{texts_file}: texts for 2 of 12 labels",
         "  10 labels without a text; 1 text for labels that are not in the data, ignored",
     ]
@@ -506,11 +507,12 @@ def test_evaluate_writes_json(run: Run, model: Path, test_file: Path, tmp_path: 
 def test_evaluate_prints_a_table(run: Run, model: Path, test_file: Path) -> None:
     lines = run("evaluate", model, test_file).out.splitlines()
     assert lines[0] == f"{test_file}: 14 documents, 14 labels, 1.07 labels per document"
-    assert lines[1].split() == ["metric", "@1", "@3", "@5", "@10"]
+    assert lines[1] == "  text from text"
+    assert lines[2].split() == ["metric", "@1", "@3", "@5", "@10"]
     values = _evaluation(model, test_file)
-    assert lines[2].split() == ["P", *(f"{values.values[f'P@{k}']:.2f}" for k in (1, 3, 5, 10))]
+    assert lines[3].split() == ["P", *(f"{values.values[f'P@{k}']:.2f}" for k in (1, 3, 5, 10))]
     low, high = values.intervals["P@1"]
-    assert lines[3].split()[0] == f"{low:.2f}–{high:.2f}"
+    assert lines[4].split()[0] == f"{low:.2f}–{high:.2f}"
     assert "training: 2 labels (2 occurrences), counted as misses; no other label in 1 of 14 rows." in " ".join(
         lines[-3:]
     )
@@ -520,8 +522,8 @@ def test_evaluate_prints_a_table(run: Run, model: Path, test_file: Path) -> None
 def test_evaluate_drops_unseen_labels_when_asked(run: Run, model: Path, test_file: Path) -> None:
     found = run("evaluate", model, test_file, "--unseen", "drop", "--ks", "2,1", "--bootstrap", "0")
     lines = found.out.splitlines()
-    assert lines[1].split() == ["metric", "@1", "@2"]
-    assert lines[2].split() == ["P", "100.00", "50.00"]
+    assert lines[2].split() == ["metric", "@1", "@2"]
+    assert lines[3].split() == ["P", "100.00", "50.00"]
     assert "dropped together with 1 of 14 rows left without a label." in " ".join(lines)
     assert not any("–" in line for line in lines)
     as_json = run("evaluate", model, test_file, "--unseen", "drop", "--ks", "5", "--bootstrap", "0", "--json", "-")
@@ -577,7 +579,7 @@ def test_evaluation_in_blocks_is_that_of_the_whole(
     per_document = f"{whole.labels.nnz / 300:.2f} labels per document"
     assert found.out.splitlines()[0] == f"{path}: 300 documents, 6 labels, {per_document}"
     assert (whole.report.no_labels, whole.report.duplicate_labels) == (5, 2)
-    assert found.out.splitlines()[1] == "  5 documents without a label; 2 repeated labels merged"
+    assert found.out.splitlines()[2] == "  5 documents without a label; 2 repeated labels merged"
 
 
 def test_evaluation_needs_labels(run: Run, model: Path, tmp_path: Path) -> None:

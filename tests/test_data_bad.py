@@ -166,7 +166,10 @@ def test_skip_does_not_take_a_record_for_the_header(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"'text' is missing; .* Name the right one with --text-field or ReadOptions\(text=\.\.\.\)\."),
+        (
+            {"text": "Subject"},
+            r"'Subject' is missing; .* Name the right one with --text-field or ReadOptions\(text=\.\.\.\)\.",
+        ),
         ({"text": "Title,Body"}, r"repeat --text-field for each, or give ReadOptions\(text=\('Title', 'Body'\)\)"),
         ({"text": "Title"}, r"'labels' is missing; .* --labels-field or ReadOptions\(labels=\.\.\.\)"),
         ({"text": "Title", "labels": "Tags", "id": "key"}, r"'key' is missing; .* --id-field"),

@@ -62,9 +62,9 @@ def test_repository_json_lines_through_field_options(tmp_path):
     assert facts(chosen) == (["A lamp.\nLamp"], [["1", "3"]], ("Lamp",))
 
 
-def test_text_is_preferred_to_title(tmp_path):
+def test_title_and_text_are_joined(tmp_path):
     path = put(tmp_path / "d", '{"title": "T", "text": "x", "labels": []}\n')
-    assert list(read(path).texts) == ["x"]
+    assert list(read(path).texts) == ["T\nx"]
     assert list(read(path, ReadOptions(text="title")).texts) == ["T"]
 
 
@@ -100,7 +100,7 @@ def test_csv_fields_with_quotes_line_feeds_and_more_than_128_kb(tmp_path):
 
 def test_null_text_is_empty(tmp_path):
     path = put(tmp_path / "d", '{"title": "a", "content": null, "labels": ["x"]}\n')
-    assert list(read(path).texts) == ["a\n"]
+    assert list(read(path).texts) == ["a"]
 
 
 @pytest.mark.parametrize("labels", ["list", "large", "dictionary", "ints"])

@@ -13,6 +13,9 @@ import torch
 
 import labelwood as lw
 import tiny
+from labelwood.arrays.texts import Texts
+from labelwood.base.progress import QUIET
+from labelwood.data import from_records
 from labelwood.neural.encoders import bert, pretrained
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders.encoder import Reading, packed
@@ -291,3 +294,17 @@ def test_old_names_of_weights_are_known(tmp_path):
     tokens = tokeniser()(["word1 word2"])
     a, b = (encoders.load(s, READ).embed(tokens) for s in (pretrained.read(folder), source()))
     assert np.array_equal(a, b)
+
+
+def test_an_encoder_reads_the_fields_of_a_record_in_their_order():
+    rows = [{"title": f"word{i % 5}", "text": "common", "labels": [f"l{i % 5}"]} for i in range(20)]
+    options = lw.ReadOptions(text=("text", "title:2"))
+    model = lw.train(rows, method="xr-transformer", settings={"finetune.steps": 1}, options=options)
+    member = model.members[-1]
+    texts = member.texts_read(from_records(rows, options=options).texts)
+    assert list(texts)[:2] == ["common\nword0", "common\nword1"]
+    embedded = member.features(texts, None, 1, QUIET).dense
+    joined = [f"{row['text']}\n{row['title']}" for row in rows]
+    plain = member.features(Texts.from_strings(joined), None, 1, QUIET).dense
+    assert np.abs(embedded).max() > 0.01
+    assert (embedded == plain).all()

@@ -455,7 +455,7 @@ def test_cutoffs_of_an_evaluation(ks):
 
 
 def test_a_single_text_is_not_a_list_of_letters():
-    with pytest.raises(lw.ConfigError, match="put a single text in a list"):
+    with pytest.raises(lw.DataError, match=r"put it in a list: \[text\]"):
         toy().predict("word1")
     with pytest.raises(lw.LabelwoodError):
         lw.train("word1", [["a"]])

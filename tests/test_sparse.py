@@ -39,7 +39,7 @@ def test_sparse_arrays_and_int64_indices():
 def test_unsorted_and_duplicate_columns_are_summed_with_one_warning():
     m = sparse.csr_matrix((3, 3))
     m.indptr, m.indices, m.data = np.array([0, 3, 3, 3]), np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0])
-    with pytest.warns(UserWarning, match="sorted and summed"):
+    with pytest.warns(UserWarning, match="1 place of the matrix is given again; such entries were summed"):
         found = as_csr(m)
     assert found.row(0)[0].tolist() == [0, 2]
     assert found.row(0)[1].tolist() == [5.0, 3.0]

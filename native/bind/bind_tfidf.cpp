@@ -8,12 +8,35 @@
 namespace lw {
 namespace {
 
-TextView view_of(const In<uint8_t>& arena, const In<int64_t>& offsets) {
-  if (offsets.shape(0) == 0) throw nb::value_error("the texts have no offsets");
-  const TextView texts{arena.data(), offsets.data(), static_cast<int64_t>(offsets.shape(0)) - 1};
+constexpr int32_t ONE = 1;
+
+TextView checked(const TextView& texts, const In<uint8_t>& arena) {
   const int64_t bad = bad_document(texts, static_cast<int64_t>(arena.shape(0)));
   if (bad >= 0) throw nb::value_error(("the offsets of document " + std::to_string(bad) + " are out of order").c_str());
   return texts;
+}
+
+// Documents of one field that counts once.
+TextView view_of(const In<uint8_t>& arena, const In<int64_t>& offsets) {
+  if (offsets.shape(0) == 0) throw nb::value_error("the texts have no offsets");
+  const auto docs = static_cast<int64_t>(offsets.shape(0)) - 1;
+  return checked({arena.data(), offsets.data(), docs, nullptr, &ONE, 1}, arena);
+}
+
+// Documents of fields: (arena, offsets, cuts (docs · (fields - 1)), weights (fields)).
+using Fields = std::tuple<In<uint8_t>, In<int64_t>, In<int64_t>, In<int32_t>>;
+TextView view_of(const Fields& given) {
+  const auto& [arena, offsets, cuts, weights] = given;
+  TextView texts = view_of(arena, offsets);
+  texts.cuts = cuts.data();
+  texts.weights = weights.data();
+  texts.fields = static_cast<int64_t>(weights.shape(0));
+  if (texts.fields < 1 || static_cast<int64_t>(cuts.shape(0)) != texts.docs * (texts.fields - 1))
+    throw nb::value_error("the texts' fields do not fit their weights");
+  for (int64_t field = 0; field < texts.fields; ++field)
+    if (texts.weights[field] < 1 || texts.weights[field] > MAX_FIELD_WEIGHT)
+      throw nb::value_error("the weight of a field is out of range");
+  return checked(texts, arena);
 }
 
 // Short work (one document) is not worth a thread of its own.
@@ -32,8 +55,8 @@ nb::tuple matrix_parts(Matrix&& m) {
   return nb::make_tuple(to_numpy(std::move(m.ptr)), to_numpy(std::move(m.idx)), to_numpy(std::move(m.val)));
 }
 
-nb::tuple fit(In<uint8_t> arena, In<int64_t> offsets, const TfidfOptions& options, int threads, nb::handle progress) {
-  const TextView texts = view_of(arena, offsets);
+nb::tuple fit(const Fields& given, const TfidfOptions& options, int threads, nb::handle progress) {
+  const TextView texts = view_of(given);
   Fitted fitted;
   run(texts, progress, [&](Control& control) { fitted = fit_tfidf(texts, options, threads, control); });
   return nb::make_tuple(
@@ -42,8 +65,8 @@ nb::tuple fit(In<uint8_t> arena, In<int64_t> offsets, const TfidfOptions& option
       matrix_parts(std::move(fitted.matrix)), fitted.distinct);
 }
 
-nb::tuple transform(const Vectoriser& self, In<uint8_t> arena, In<int64_t> offsets, int threads, nb::handle progress) {
-  const TextView texts = view_of(arena, offsets);
+nb::tuple transform(const Vectoriser& self, const Fields& given, int threads, nb::handle progress) {
+  const TextView texts = view_of(given);
   Matrix matrix;
   run(texts, progress, [&](Control& control) { matrix = self.transform(texts, threads, control); });
   return matrix_parts(std::move(matrix));
@@ -94,10 +117,10 @@ void bind_tfidf(nb::module_& m) {
                 Vectoriser(options, bytes.data(), offsets.data(), idf.data(), static_cast<int64_t>(idf.shape(0)));
           },
           nb::arg("options"), nb::arg("bytes"), nb::arg("offsets"), nb::arg("idf"))
-      .def("transform", &transform, nb::arg("arena"), nb::arg("offsets"), nb::arg("threads"),
-           nb::arg("progress").none(), "(ptr, idx, val) of the texts' matrix.");
-  m.def("tfidf_fit", &fit, nb::arg("arena"), nb::arg("offsets"), nb::arg("options"), nb::arg("threads"),
-        nb::arg("progress").none(), "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
+      .def("transform", &transform, nb::arg("texts"), nb::arg("threads"), nb::arg("progress").none(),
+           "(ptr, idx, val) of the texts' matrix.");
+  m.def("tfidf_fit", &fit, nb::arg("texts"), nb::arg("options"), nb::arg("threads"), nb::arg("progress").none(),
+        "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
   m.def("pack_strings", &pack, nb::arg("strings"), nb::arg("threads"),
         "(arena, offsets, bad row or -1) of a list of str.");
 }

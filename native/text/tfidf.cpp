@@ -11,12 +11,15 @@ struct Transformer {
   RowMaker rows;
   Scratch scratch;
 
-  int64_t row(const uint8_t* text, int64_t size, const Terms& terms, const Control& control) {
-    analyser.run(text, size, terms, [&](const Probe* probes, uint32_t count) {
-      control.check();  // a document may be of any size
-      rows.expect(count);
-      for (uint32_t i = 0; i < count; ++i)
-        if (const Slot* slot = terms.find(probes[i])) rows.add(slot->id);
+  int64_t row(const TextView& texts, int64_t doc, const Terms& terms, const Control& control) {
+    texts.each_field(doc, [&](const uint8_t* text, int64_t size, uint32_t weight) {
+      analyser.run(text, size, terms, [&](const Probe* probes, uint32_t count) {
+        control.check();  // a document may be of any size
+        rows.expect(size_t{count} * weight);
+        for (uint32_t i = 0; i < count; ++i)
+          if (const Slot* slot = terms.find(probes[i]))
+            for (uint32_t time = 0; time < weight; ++time) rows.add(slot->id);
+      });
     });
     Entry* out = scratch.room(static_cast<int64_t>(rows.used())) + scratch.size;
     const int64_t entries = rows.finish(out);
@@ -31,6 +34,13 @@ int64_t bad_document(const TextView& texts, int64_t arena_size) {
   for (int64_t doc = 0; doc <= texts.docs; ++doc) {
     const int64_t before = doc ? texts.offsets[doc - 1] : 0;
     if (texts.offsets[doc] < before || texts.offsets[doc] > arena_size) return std::max<int64_t>(doc - 1, 0);
+  }
+  for (int64_t doc = 0; doc < texts.docs; ++doc) {
+    int64_t before = texts.offsets[doc];
+    for (int64_t cut = doc * (texts.fields - 1); cut < (doc + 1) * (texts.fields - 1); ++cut) {
+      if (texts.cuts[cut] < before || texts.cuts[cut] > texts.offsets[doc + 1]) return doc;
+      before = texts.cuts[cut];
+    }
   }
   return -1;
 }
@@ -62,8 +72,7 @@ Matrix Vectoriser::transform(const TextView& texts, int threads, Control& contro
       worker.reset(new Transformer{Analyser(options_.rules, characters_, options_.grams),
                                    RowMaker(idf_, weight_, options_.l2, few), Scratch()});
     DocBlock& block = blocks[static_cast<size_t>(b)];
-    for (int64_t doc = block.begin; doc < block.end; ++doc)
-      sizes[doc + 1] = worker->row(texts.arena + texts.offsets[doc], texts.size(doc), terms_, control);
+    for (int64_t doc = block.begin; doc < block.end; ++doc) sizes[doc + 1] = worker->row(texts, doc, terms_, control);
     block.entries = worker->scratch.take();
     control.done += bytes_of(texts, block);
   });

@@ -11,15 +11,32 @@
 
 namespace lw {
 
+// Documents of one or several fields. A field's words count `weights[field]` times, and no n-gram spans two fields.
 struct TextView {
   const uint8_t* arena = nullptr;
   const int64_t* offsets = nullptr;  // (docs + 1)
   int64_t docs = 0;
+  const int64_t* cuts = nullptr;     // (docs, fields - 1): where the second and later fields begin
+  const int32_t* weights = nullptr;  // (fields)
+  int64_t fields = 1;
   int64_t size(int64_t doc) const { return offsets[doc + 1] - offsets[doc]; }
   int64_t bytes() const { return offsets[docs] - offsets[0]; }
+
+  // use(text, size, weight) for each field of the document that holds something, in order.
+  template <typename Use>
+  void each_field(int64_t doc, Use&& use) const {
+    int64_t begin = offsets[doc];
+    for (int64_t field = 0; field < fields; ++field) {
+      const int64_t end = field + 1 < fields ? cuts[doc * (fields - 1) + field] : offsets[doc + 1];
+      if (end > begin) use(arena + begin, end - begin, static_cast<uint32_t>(weights[field]));
+      begin = end;
+    }
+  }
 };
 
-// Offsets within the arena, never falling; the first document at fault, or -1.
+constexpr int32_t MAX_FIELD_WEIGHT = 100;
+
+// Offsets and cuts within the arena, never falling; the first document at fault, or -1.
 int64_t bad_document(const TextView& texts, int64_t arena_size);
 
 struct TfidfOptions {

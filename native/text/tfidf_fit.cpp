@@ -15,7 +15,9 @@ class Counter {
   void count(const TextView& texts, DocBlock& block, int64_t* sizes, const Control& control) {
     for (int64_t doc = block.begin; doc < block.end; ++doc) {
       const int64_t before = scratch_.size;
-      count(texts.arena + texts.offsets[doc], texts.size(doc), control);
+      first_ = total_ + static_cast<uint64_t>(before);
+      texts.each_field(doc,
+                       [&](const uint8_t* text, int64_t size, uint32_t weight) { count(text, size, weight, control); });
       sizes[doc + 1] = scratch_.size - before;
     }
     total_ += static_cast<uint64_t>(scratch_.size);
@@ -25,8 +27,8 @@ class Counter {
 
  private:
   // A slot remembers where its term's last entry is; one that lies in this document is counted on. No branches.
-  void count(const uint8_t* text, int64_t size, const Control& control) {
-    const uint64_t base = total_, first = base + static_cast<uint64_t>(scratch_.size);
+  void count(const uint8_t* text, int64_t size, uint32_t weight, const Control& control) {
+    const uint64_t base = total_, first = first_;
     analyser_.run(text, size, terms, [&](const Probe* probes, uint32_t count) {
       control.check();  // a document may be of any size
       Entry* const entries = scratch_.room(count);
@@ -38,7 +40,7 @@ class Counter {
         Entry& entry = entries[at - base];
         const uint32_t before = fresh ? 0 : entry.count;
         entry.id = slot.id;
-        entry.count = before + 1;
+        entry.count = before + weight;
         slot.last = at;
         slot.count += fresh;
         next += fresh;
@@ -48,6 +50,7 @@ class Counter {
   }
   Analyser analyser_;
   Scratch scratch_;
+  uint64_t first_ = 1;  // where the entries of the document at hand begin, among those of all blocks
   uint64_t total_ = 1;  // entries of earlier blocks; a new slot's 0 is before all of them
 };
 

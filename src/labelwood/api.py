@@ -26,12 +26,13 @@ from .data import (
     with_label_texts,
     with_taxonomy,
 )
+from .data.parsing.fields import Reading
 from .errors import ConfigError, counted
 from .evaluation.network_analysis import Analysis
 from .evaluation.network_analysis import analyse as look_inside
 from .metrics.ranking import MetricsConfig
 from .models.ensemble import load
-from .models.predictor import Predictor, as_dataset
+from .models.predictor import Documents, Predictor, as_dataset
 from .pipeline.train import train as run_recipe
 from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
@@ -53,7 +54,7 @@ def _somewhere(work: bool) -> Path | None:
 
 @old_keywords("run", Run, _OLD_TRAIN)
 def train(
-    data: str | Path | Dataset | Sequence[str] | None = None,
+    data: str | Path | Dataset | Documents | None = None,
     labels: Labels | None = None,
     *,
     X: object = None,
@@ -74,8 +75,10 @@ def train(
 
     First the data, then the recipe (what is trained), then the run (how).
 
-    data      texts (list of str), a path to a file or folder in any supported format, or a Dataset
-    labels    for texts or X: a list of label names per document; for X also a sparse (n, L) matrix
+    data      texts (list of str), records with fields ({"title": …, "text": …, "labels": […]}) or a table of them
+              (pandas, polars, pyarrow), a path to a file or folder in any supported format, or a Dataset
+    labels    for texts or X: a list of label names per document; or a matrix (n, L), or a table of 0 and 1 with a
+              column for each label
     X         features instead of text: sparse, dense, or a (sparse, dense) pair
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
     label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
@@ -103,7 +106,8 @@ def train(
         recipe = timed(recipe, time, dataset, run)
     if isinstance(valid, str | Path) and Path(valid).is_dir():
         raise ConfigError(f"valid={str(valid)!r} is a folder, whose held-out part is a test set; give a file.")
-    held_out = None if valid is None else as_dataset(valid, options=options)
+    fields = Reading() if dataset.texts is None else Reading(dataset.texts.fields)
+    held_out = None if valid is None else as_dataset(valid, options=options, fields=fields)
     start, what = clock(), f"{recipe.method} on {counted(len(dataset), 'document')}"
     LOG.info("training %s with %s", what, counted(len(dataset.names), "label"))
     model = run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
@@ -113,7 +117,7 @@ def train(
 
 @old_keywords("run", Run, _OLD_PLAN, {"work": _somewhere})
 def plan(
-    data: str | Path | Dataset | Sequence[str] | None = None,
+    data: str | Path | Dataset | Documents | None = None,
     labels: Labels | None = None,
     *,
     X: object = None,
@@ -189,7 +193,7 @@ def compare(
 
 def analyse(
     model: str | Path | Predictor,
-    data: str | Path | Dataset | Sequence[str],
+    data: str | Path | Dataset | Documents,
     labels: Labels | None = None,
     *,
     options: ReadOptions = ReadOptions(split="test"),
@@ -203,7 +207,7 @@ def analyse(
     are, beside the pretrained encoder.
     """
     opened = load(model) if isinstance(model, str | Path) else model
-    found = as_dataset(data, labels, options=options)
+    found = as_dataset(data, labels, options=options, fields=opened.record_fields)
     return look_inside(opened, found, threads=threads, most=most, progress=progress)
 
 

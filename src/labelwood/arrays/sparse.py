@@ -178,6 +178,8 @@ def as_csr(matrix: object, name: str = "X", *, cols: int | None = None) -> Csr:
 
 def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
     """A dense block: float32, row-major, finite. A float32 row-major array (or memory map) is not copied."""
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array, whose masked entries would be read; give array.filled(…).")
     try:
         array = np.asarray(matrix)
     except (ValueError, TypeError, RecursionError) as error:
@@ -237,7 +239,7 @@ def _threads(size: int) -> int:
 
 
 def _from_scipy(matrix: Any, name: str) -> Csr:
-    shape = tuple(int(v) for v in matrix.shape)
+    shape = _checked_parts(matrix, name)
     if len(shape) != 2:
         raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {shape}.")
     _check_size(shape, name)
@@ -264,6 +266,22 @@ def _from_scipy(matrix: Any, name: str) -> Csr:
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
     return checked(found, name)
+
+
+def _checked_parts(matrix: Any, name: str) -> tuple[int, ...]:
+    """The shape; a DataError where the arrays of the matrix are missing or of a type that they cannot have."""
+    try:
+        shape = tuple(int(v) for v in matrix.shape)
+        arrays = {part: np.asarray(getattr(matrix, part, 0)) for part in ("indptr", "indices", "row", "col")}
+        values = np.zeros(0) if matrix.format in {"lil", "dok"} else np.asarray(matrix.data)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(f"{name} is not a sparse matrix of scipy: {error}") from error
+    for part, array in arrays.items():
+        if array.dtype.kind not in "iu":
+            raise DataError(f"{name} is malformed: its {part} must be whole numbers, but are of type {array.dtype}.")
+    if values.dtype.kind == "O":
+        raise DataError(f"{name} is malformed: its values are objects, not numbers.")
+    return shape
 
 
 def _as_float32(array: Any) -> NDArray[np.float32]:
@@ -299,9 +317,11 @@ def _tidy(matrix: Csr, name: str) -> Csr:
     sound = indptr[0] == 0 and (np.diff(indptr) >= 0).all() and indptr[-1] == len(indices) == len(matrix.data)
     if not sound or (indices.size and (indices.min() < 0 or indices.max() >= matrix.cols)):
         raise DataError(f"{name} is malformed: row pointers or columns are out of range.", row=0)
-    warnings.warn(f"{name} has unsorted or duplicate columns; they were sorted and summed.", stacklevel=4)
     tidy = matrix.to_scipy().copy()
     tidy.sum_duplicates()
+    if twice := matrix.nnz - tidy.nnz:
+        what = "place of the matrix is" if twice == 1 else "places of the matrix are"
+        warnings.warn(f"{name}: {twice:,} {what} given again; such entries were summed.", stacklevel=4)
     found = Csr(tidy.indptr.astype(np.int64), tidy.indices.astype(np.int32), tidy.data.astype(np.float32), matrix.cols)
     return checked(found, name)
 

@@ -41,9 +41,11 @@ def analyse(
     """
     from ..evaluation.network_analysis import analyse as look
 
-    data, found = read(test, options), []
-    for folder in (model, *([] if beside is None else [beside])):
-        found.append(look(load(folder), data, threads=threads, most=most, progress=Terminal()))
+    opened = [(folder, load(folder)) for folder in (model, beside) if folder is not None]
+    found = []
+    for folder, loaded in opened:
+        data = read(test, options, fields=loaded.record_fields)
+        found.append(look(loaded, data, threads=threads, most=most, progress=Terminal()))
         _say(folder, found[-1], first=len(found) == 1)
     out.mkdir(parents=True, exist_ok=True)
     for name, one in zip(("analysis", "beside"), found, strict=False):

@@ -37,9 +37,10 @@ def evaluate(
     check_target(json_)
     loaded, tally = load(model), Tally()
     with Terminal().stage("predicting", 0, "bytes") as tick:  # block by block: the input may be larger than memory
-        blocks = tally.watch(stream(test, options, need_labels=True, progress=tick))
+        blocks = tally.watch(stream(test, options, need_labels=True, fields=loaded.record_fields, progress=tick))
         found = loaded.evaluate_blocks(blocks, metrics=metrics, threads=threads)
     show.bad_lines(name_of(test), tally.report)
+    show.absent_fields(name_of(test), tally.report, loaded)
     if json_ != "-":
         show.labelled(name_of(test), tally.report, len(tally.names), tally.occurrences)
         show.metrics(found)

@@ -20,6 +20,7 @@ from ..data import (
     with_label_texts,
     with_taxonomy,
 )
+from ..data.parsing.fields import Reading
 from ..storage import atomic_files
 from . import show
 
@@ -29,10 +30,12 @@ def name_of(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def load_data(path: Path, options: ReadOptions, progress: Progress, stage: str) -> Dataset:
+def load_data(
+    path: Path, options: ReadOptions, progress: Progress, stage: str, fields: Reading | None = None
+) -> Dataset:
     """The whole input; bad lines that were skipped or replaced are reported on stderr."""
     with progress.stage(stage, 0, "bytes") as tick:
-        data = read(path, options, progress=tick)
+        data = read(path, options, fields=fields, progress=tick)
     show.bad_lines(name_of(path), data.report)
     return data
 

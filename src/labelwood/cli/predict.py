@@ -68,6 +68,7 @@ def predict(
     progress: Progress = Silent() if on_screen else Terminal()
     with progress.stage("predicting", 0, "bytes") as tick:
         unlabelled = dataclasses.replace(options, labels=None, relevance=None)
-        blocks = stream(Path(source), unlabelled, progress=tick)
+        blocks = stream(Path(source), unlabelled, fields=loaded.record_fields, progress=tick)
         write(output, lines(loaded, tally.watch(blocks), k, threads, kind))
     show.bad_lines(name_of(source), tally.report)
+    show.absent_fields(name_of(source), tally.report, loaded)

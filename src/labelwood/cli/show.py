@@ -14,6 +14,7 @@ from typing import Any
 from ..data import Dataset, ReadReport
 from ..errors import counted
 from ..metrics.ranking import Evaluation
+from ..models.predictor import Predictor
 
 
 class Stopped(BaseException):
@@ -117,6 +118,7 @@ def dataset(name: str, data: Dataset) -> None:
     """Show what was read: documents, labels, and what was odd."""
     if data.labels is None:
         say(f"{name}: {counted(len(data), 'document')}")
+        text_fields(data.report)
     else:
         labelled(name, data.report, len(data.names), data.labels.nnz)
 
@@ -125,6 +127,7 @@ def labelled(name: str, report: ReadReport, labels: int, occurrences: int) -> No
     """The same of documents with labels, from their numbers."""
     mean = f"{occurrences / max(1, report.rows):.2f} labels per document"
     say(f"{name}: {counted(report.rows, 'document')}, {counted(labels, 'label')}, {mean}")
+    text_fields(report)
     odd = []
     if report.no_labels:
         odd.append(f"{counted(report.no_labels, 'document')} without a label")
@@ -132,6 +135,37 @@ def labelled(name: str, report: ReadReport, labels: int, occurrences: int) -> No
         odd.append(f"{counted(report.duplicate_labels, 'repeated label')} merged")
     if odd:
         say(f"  {'; '.join(odd)}")
+
+
+def text_fields(report: ReadReport) -> None:
+    """Show which fields were read as text, and which were not read; nothing for formats without fields."""
+    read = []
+    for field, weight, records in report.fields:
+        if not records:
+            continue
+        times = f" × {weight}" if weight > 1 else ""
+        some = f" (in {records:,} of {report.rows:,})" if records < report.rows else ""
+        read.append(f"{field}{times}{some}")
+    if read:
+        left = f"; not read: {_listed(report.left)}" if report.left else ""
+        say(f"  text from {' and '.join(read)}{left}")
+
+
+def absent_fields(name: str, report: ReadReport, model: Predictor) -> None:
+    """Warn where a model has learned from fields that no record has."""
+    wanted = model.record_fields.fields
+    absent = [field.name for field in report.fields if not field.records]
+    if wanted and absent and len(absent) < len(report.fields):
+        complain(
+            "warning",
+            f"{name}: the model reads {' and '.join(field.name for field in wanted)}, but no record has "
+            f"{' or '.join(absent)}; if a field has another name here, repeat --text-field for each, in that order.",
+        )
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(name[:40] for name in names[:most]) + more
 
 
 def label_texts(name: str, texts: Mapping[str, str], data: Dataset) -> None:

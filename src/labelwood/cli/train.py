@@ -13,6 +13,7 @@ import typer
 from ..base.progress import Event, Progress, Terminal
 from ..base.run import Keeping, Run
 from ..data import Dataset, ReadOptions
+from ..data.parsing.fields import Reading
 from ..errors import ConfigError, ModelFileError, counted
 from ..models.ensemble import load
 from ..models.predictor import Predictor
@@ -90,7 +91,9 @@ def train(
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
     if valid is not None:
-        held_out = load_data(valid, dataclasses.replace(options, split="test"), run.progress, "reading held-out data")
+        fields = Reading() if training.texts is None else Reading(training.texts.fields)
+        test = dataclasses.replace(options, split="test")
+        held_out = load_data(valid, test, run.progress, "reading held-out data", fields)
     show.dataset(name_of(data), training)
     training = sides.over(training)
     if time is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..arrays.texts import Texts
 from .dataset import Dataset, LabelTable, ReadReport, align_labels
-from .in_memory import Labels, from_lists, from_matrix
+from .in_memory import Labels, from_lists, from_matrix, from_records, holds_records
 from .label_files.label_texts import read_label_texts, read_names, with_label_texts
 from .label_files.taxonomy import Parents, read_taxonomy, with_taxonomy
 from .options import ReadOptions
@@ -22,6 +22,8 @@ __all__ = [
     "align_labels",
     "from_lists",
     "from_matrix",
+    "from_records",
+    "holds_records",
     "read",
     "read_label_texts",
     "read_names",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ from ..errors import DataError
 EXAMPLES = 5  # messages of bad lines that a report keeps
 
 
+class FieldRead(NamedTuple):
+    """A field that was read as text: its weight, and how many records have it."""
+
+    name: str
+    weight: int
+    records: int
+
+
 @dataclasses.dataclass(frozen=True)
 class ReadReport:
     """Report of what a reader met on the way: counts, and the first few bad places as text."""
@@ -33,6 +41,8 @@ class ReadReport:
     duplicate_labels: int = 0  # label repeats within a row, merged
     no_labels: int = 0  # rows without any label
     examples: tuple[str, ...] = ()  # messages of the first bad lines
+    fields: tuple[FieldRead, ...] = ()  # read as text, where records have named fields
+    left: tuple[str, ...] = ()  # names of fields that were not read
 
     def __add__(self, more: ReadReport) -> ReadReport:
         """The report of both, read one after the other."""
@@ -43,7 +53,17 @@ class ReadReport:
             duplicate_labels=self.duplicate_labels + more.duplicate_labels,
             no_labels=self.no_labels + more.no_labels,
             examples=(*self.examples, *more.examples)[:EXAMPLES],
+            fields=_added(self.fields, more.fields),
+            left=tuple(dict.fromkeys((*self.left, *more.left))),
         )
+
+
+def _added(fields: tuple[FieldRead, ...], more: tuple[FieldRead, ...]) -> tuple[FieldRead, ...]:
+    """The fields of two reports, with the records of both."""
+    records = dict.fromkeys([(name, weight) for name, weight, _ in (*fields, *more)], 0)
+    for name, weight, count in (*fields, *more):
+        records[name, weight] += count
+    return tuple(FieldRead(name, weight, count) for (name, weight), count in records.items())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
-"""The doors for what is already in memory: lists of texts and labels, or matrices → Dataset."""
+"""The doors for what is already in memory: lists of texts and labels, records, tables, or matrices → Dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from ..arrays.sparse import Csr, as_csr, as_features, checked
 from ..arrays.texts import Texts
 from ..errors import DataError, counted
+from .containers import is_table, listed, table_matrix, table_records
 from .dataset import Dataset, LabelTable, ReadReport, check_label, ordered
-from .parsing.fields import id_of, labels_of, weighted
+from .options import ReadOptions
+from .parsing.fields import Fields, Reading, id_of, kind_of, labels_of, weighted
+from .parsing.rows import Collector, Log
 
 
 class ScipyMatrix(Protocol):
@@ -37,8 +41,7 @@ def from_lists(
 
     A DataError names the row.
     """
-    _no_string(texts, "texts")
-    packed = Texts.from_strings(texts)
+    packed = Texts.from_strings(listed(texts, "texts"))
     matrix, known, report = _labels(labels, relevance, names, len(packed))
     return Dataset(packed, None, matrix, known, _ids(ids, len(packed)), report)
 
@@ -56,6 +59,55 @@ def from_matrix(
     return Dataset(None, x, matrix, known, _ids(ids, x.rows), report)
 
 
+def from_records(
+    records: object,
+    labels: Labels | None = None,
+    *,
+    options: ReadOptions | None = None,
+    fields: Reading | None = None,
+    relevance: Iterable[Sequence[float]] | None = None,
+) -> Dataset:
+    """Records {"title": …, "text": …, "labels": …}, or a table with such columns; `labels` go before those they hold.
+
+    Which fields are read is said by the options, or else by their usual names, as for files.
+    """
+    options = options or ReadOptions()
+    if labels is not None:
+        options = dataclasses.replace(options, labels=None, relevance=None)
+    table = is_table(records)
+    rows: Any = table_records(records) if table else listed(records, "texts")
+    log, reader, collector = Log(), None, None
+    for number, record in enumerate(rows):
+        try:
+            if not isinstance(record, Mapping):
+                raise DataError(f"the first document is a record, but this one is {kind_of(record)}.")
+            plain = {str(name): _plain(value) for name, value in record.items()}
+            if reader is None:
+                log.fields = reader = Fields(plain, options, False, fields, alike=table)
+                collector = Collector(log)
+            assert collector is not None
+            collector.add(reader.row(plain, log))
+        except DataError as error:
+            raise error.at(row=number) from error
+    if collector is None:
+        return from_lists([], labels, relevance=relevance)
+    found = collector.finish()
+    if labels is None:
+        return found
+    matrix, known, report = _labels(labels, relevance, None, len(found))
+    seen = dataclasses.replace(report, fields=found.report.fields, left=found.report.left)
+    return dataclasses.replace(found, labels=matrix, names=known, report=seen)
+
+
+def holds_records(texts: object) -> bool:
+    """Are these records rather than texts: a table, or a list whose first item is a dict?"""
+    if is_table(texts):
+        return True
+    if isinstance(texts, list | tuple) or (isinstance(texts, np.ndarray) and texts.ndim == 1):
+        return len(texts) > 0 and isinstance(texts[0], Mapping)
+    return False
+
+
 def _is_matrix(labels: object) -> bool:
     if isinstance(labels, np.ndarray):
         return labels.ndim == 2 and labels.dtype.kind in "fiub"
@@ -68,6 +120,9 @@ LabelColumns = tuple[Csr | None, tuple[str, ...], ReadReport]
 def _labels(
     labels: Any, relevance: Iterable[Sequence[float]] | None, names: Sequence[str | int] | None, rows: int
 ) -> LabelColumns:
+    if is_table(labels):
+        matrix, columns = table_matrix(labels)
+        labels, names = matrix, columns if names is None else names
     if _is_matrix(labels):
         if relevance is not None:
             raise DataError("relevance is for lists of labels; a label matrix Y holds its own values.")
@@ -78,8 +133,8 @@ def _labels(
 
 
 def _label_lists(labels: Iterable[RowLabels], relevance: Iterable[Sequence[float]] | None, rows: int) -> LabelColumns:
-    _no_string(labels, "labels")
-    weights = None if relevance is None else list(relevance)
+    labels = listed(labels, "labels")
+    weights = None if relevance is None else list(listed(relevance, "relevance"))
     table, count, empty = LabelTable(), 0, 0
     for count, value in enumerate(labels, 1):
         try:
@@ -143,8 +198,7 @@ def _renumbered(y: Csr, given: list[str], sorted_names: tuple[str, ...]) -> Csr:
 def _ids(ids: Iterable[str | int] | None, rows: int) -> tuple[str, ...] | None:
     if ids is None:
         return None
-    _no_string(ids, "ids")
-    return tuple(_checked_ids(ids, rows))
+    return tuple(_checked_ids(listed(ids, "ids"), rows))
 
 
 def _checked_ids(ids: Iterable[str | int], rows: int) -> Iterator[str]:
@@ -155,11 +209,6 @@ def _checked_ids(ids: Iterable[str | int], rows: int) -> Iterator[str]:
         except DataError as error:
             raise error.at(row=count - 1) from error
     _same(count, rows, "ids")
-
-
-def _no_string(value: object, name: str) -> None:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise DataError(f"{name} must be a list with one entry per document, but is {type(value).__name__}.")
 
 
 def _same(count: int, rows: int, name: str) -> None:

@@ -19,7 +19,9 @@ class ReadOptions:
 
     format: str = setting("auto", "format of the input; auto looks at the content", choices=FORMAT_NAMES)
     text: tuple[str, ...] | None = setting(
-        None, "field(s) of the text, joined by a line feed; none means 'text', or else title and content"
+        None,
+        "field of the text, with its weight after a colon (title:2); several are read in their order. None means the "
+        "usual ones: title, text, abstract, content, description, body …",
     )
     labels: str | None = setting("labels", "field of the labels; none reads no labels")
     id: str | None = setting(None, "field of the document's id; none means 'id' or 'uid' where there is one")

@@ -11,6 +11,7 @@ from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
 from .formats.registry import FORMATS
 from .options import ReadOptions
+from .parsing.fields import Reading
 from .parsing.input_pass import InputPass
 from .parsing.rows import Collector, Row
 from .parsing.source import first_line, is_folder
@@ -20,9 +21,18 @@ Progress = Callable[[int, int], object]  # (bytes done, bytes in all); (0, 0) wh
 _EVERY = 1024  # rows between two calls of `progress`
 
 
-def read(path: str | Path, options: ReadOptions | None = None, *, progress: Progress | None = None) -> Dataset:
-    """The whole input ("-" is standard input) with its labels; a DataError names file, line and column."""
-    reading = InputPass(path, options or ReadOptions(), need_labels=True)
+def read(
+    path: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    fields: Reading | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """The whole input ("-" is standard input) with its labels; a DataError names file, line and column.
+
+    `fields` are those that a model reads, where the options name none.
+    """
+    reading = InputPass(path, options or ReadOptions(), need_labels=True, fields=fields)
     try:
         collector: Collector | None = None
         for row in _rows(reading):
@@ -47,6 +57,7 @@ def stream(
     *,
     block: int = 4096,
     need_labels: bool = False,
+    fields: Reading | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Dataset]:
     """The input in Datasets of `block` rows, never more than one in memory. Labels are read where there are some.
@@ -56,7 +67,7 @@ def stream(
     """
     if block < 1:
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
-    reading = InputPass(path, options or ReadOptions(), need_labels=need_labels)
+    reading = InputPass(path, options or ReadOptions(), need_labels=need_labels, fields=fields)
     try:
         collector = Collector(reading.log)
         for row in _rows(reading):

@@ -92,7 +92,7 @@ def analyse(
     x = member.features(data.texts, None, count, progress)
     truth = align_labels(data, {name: i for i, name in enumerate(member.labels)})
     kept, paths = shortlists(member, x, truth, count)
-    tokens, pooling = embedder.tokens(data.texts), embedder.readings[-1].pooling
+    tokens, pooling = embedder.tokens(member.texts_read(data.texts)), embedder.readings[-1].pooling
     pooling = "cls" if pooling == "pooler" else pooling  # a pooler is for the last layer
     found = [inside.inside(inside.copied(embedder), tokens, count, pooling)]
     base = inside.as_pretrained(embedder)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from .. import limits
 from ..arrays.names import NO_NAMES, Names
 from ..arrays.sparse import Features
-from ..arrays.texts import Texts
+from ..arrays.texts import TextField, Texts
 from ..base.config import check_levels, from_dict, to_dict
 from ..base.digests import digest_plain, digest_tensors
 from ..base.log import LOG
 from ..base.progress import Progress, Tick
+from ..data.parsing.fields import Reading
 from ..errors import ModelFileError, counted
 from ..neural.attention_level import AttentionLevel
 from ..neural.embedder import Embedder
@@ -40,6 +41,8 @@ Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
 META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder", "search", "reads"}
 
+APPLIED = {"reading"}  # optional sections that this release applies
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model(Predictor):
@@ -58,6 +61,7 @@ class Model(Predictor):
     label_texts: Names = NO_NAMES  # words for each label, "" where there are none; empty if none were given
     centroids: Features | None = None  # (L, d), where the recipe ranks by them
     embedder: Embedder | None = None  # the encoder, where the recipe has one
+    text_fields: tuple[TextField, ...] | None = None  # of a record; none: the usual ones; None: as schema 1 read it
     search: SearchConfig | None = None  # where it is not the recipe's: a network's levels are searched in their own way
 
     def __repr__(self) -> str:
@@ -84,9 +88,25 @@ class Model(Predictor):
         """Is it given texts, not the user's own features?"""
         return self.tfidf is not None or self.embedder is not None
 
+    @property
+    def record_fields(self) -> Reading:
+        """Fields of a record that it reads as text."""
+        return Reading(alone=True) if self.text_fields is None else Reading(self.text_fields)
+
+    def texts_read(self, texts: Texts) -> Texts:
+        """The texts by the fields and weights that the model has learned from."""
+        if self.text_fields is not None:
+            return texts.read_as(self.text_fields)
+        alone = TextField("text")
+        return texts.read_as([alone] if any(field.name == alone.name for field in texts.fields) else [])
+
     @cached_property
     def reading(self) -> str:
         """Digest of how features are made: models with the same one see the same features."""
+        return digest_plain([self._reading, self.text_fields and [list(field) for field in self.text_fields]])
+
+    @property
+    def _reading(self) -> str:
         if self.embedder is not None:
             words = None if self.tfidf is None else digest_tensors(self.tfidf.tensors())
             return digest_plain(["encoder", self.embedder.digest, to_dict(self.recipe.tfidf), words])
@@ -104,7 +124,7 @@ class Model(Predictor):
             assert x is not None
             return self.recipe.features.scaled(check_features(x, self.sparse_cols, self.dense_cols))
         assert texts is not None
-        words = None
+        texts, words = self.texts_read(texts), None
         if self.tfidf is not None:
             with progress.stage("reading words", len(texts), "docs") as tick:
                 words = self.tfidf.transform(texts, threads=threads, progress=tick)
@@ -145,7 +165,9 @@ class Model(Predictor):
 
     def meta(self) -> dict[str, Any]:
         """Meta of the model, as the manifest has it."""
-        return {
+        fields = self.text_fields
+        sections = {} if fields is None else {"reading": {"fields": [list(field) for field in fields]}}
+        return sections | {
             "recipe": to_dict(self.recipe),
             "data": self.data_key,
             "rows": self.rows,
@@ -177,12 +199,12 @@ class Model(Predictor):
 
 def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) -> Model:
     """A model from its manifest's meta and its parts, all checked; ModelFileError or KeyError say what is wrong."""
-    later = sorted(set(meta) & set(SECTIONS))
+    later = sorted(set(meta) & (set(SECTIONS) - APPLIED))
     if later:
         raise ModelFileError(
             f"the model has a section {later[0]!r}, which this release cannot apply; install a newer one."
         )
-    if set(meta) != META:
+    if set(meta) - APPLIED != META:
         raise ModelFileError(f"the manifest's meta must have exactly {', '.join(sorted(META))}.")
     recipe = from_plain(meta["recipe"])
     labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
@@ -223,8 +245,26 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         raise ModelFileError(f"the manifest's 'data' must be a digest, but is {type(data_key).__name__}.")
     return Model(
         recipe, labels, counts, rows, tfidf, sparse_cols, dense_cols, tree, levels, data_key, texts, mu,
-        embedder, own,
+        embedder, _text_fields(meta), own,
     )  # fmt: skip
+
+
+def _text_fields(meta: dict[str, Any]) -> tuple[TextField, ...] | None:
+    """The fields that the model reads, and their weights; None where it does not say."""
+    if "reading" not in meta:
+        return None
+    table = meta["reading"]
+    rows = table.get("fields") if isinstance(table, dict) and len(table) == 1 else None
+    if not isinstance(rows, list) or len(rows) > limits.MAX_TEXT_FIELDS:
+        raise ModelFileError("the manifest's 'reading' must hold a list of fields and nothing else.")
+    for row in rows:
+        sound = isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and type(row[1]) is int
+        if not sound or not 1 <= row[1] <= limits.MAX_FIELD_WEIGHT:
+            raise ModelFileError(f"a field of the manifest's 'reading' is a name and a weight, but one is {row!r:.80}.")
+    fields = tuple(TextField(name, weight) for name, weight in rows)
+    if len({field.name for field in fields}) < len(fields):
+        raise ModelFileError("the manifest's 'reading' names a field twice.")
+    return fields
 
 
 def _own_search(table: object) -> SearchConfig:

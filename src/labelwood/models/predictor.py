@@ -6,7 +6,7 @@ it the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,10 +17,24 @@ from numpy.typing import NDArray
 from .. import limits
 from ..arrays.names import Names
 from ..arrays.sparse import Features, as_features, stacked
+from ..arrays.texts import TextField
 from ..base.config import checked_config
 from ..base.progress import QUIET, Progress, Tick
 from ..base.threads import workers
-from ..data import Dataset, Labels, ReadOptions, Texts, align_labels, from_lists, from_matrix, read
+from ..data import (
+    Dataset,
+    Labels,
+    ReadOptions,
+    Texts,
+    align_labels,
+    from_lists,
+    from_matrix,
+    from_records,
+    holds_records,
+    read,
+)
+from ..data.containers import listed
+from ..data.parsing.fields import Reading
 from ..errors import ConfigError, DataError
 from ..metrics.ranking import Evaluation, MetricsConfig, evaluate
 from ..parts.search import Ranked
@@ -29,6 +43,7 @@ from ..recipes.recipe import Recipe
 if TYPE_CHECKING:
     from .model import Model
 
+Documents = Sequence[str] | Sequence[Mapping[str, Any]]  # texts, or records with fields
 Predictions = list[list[tuple[str, float]]]
 
 
@@ -61,6 +76,16 @@ class Predictor:
         """The k best labels of each row by the features of each member."""
         raise NotImplementedError
 
+    @cached_property
+    def record_fields(self) -> Reading:
+        """Fields of a record that are read as text: those of all members."""
+        asked = [member.record_fields for member in self.members if member.reads_words]
+        if all(one == asked[0] for one in asked):
+            return asked[0] if asked else Reading()
+        alone = (TextField("text"),)
+        names = [field.name for one in asked for field in (alone if one.alone else one.fields)]
+        return Reading(tuple(TextField(name) for name in dict.fromkeys(names)))
+
     @property
     def method(self) -> str:
         """The name of the recipe, or of the different ones."""
@@ -76,10 +101,11 @@ class Predictor:
         """Does a member need the user's own features?"""
         return any(not member.reads_words for member in self.members)
 
-    def predict(
-        self, texts: Sequence[str] | None = None, *, X: object = None, k: int = 5, threads: int = 0
-    ) -> Predictions:
+    def predict(self, texts: Documents | None = None, *, X: object = None, k: int = 5, threads: int = 0) -> Predictions:
         """The k best labels of each text (or row of X) with their scores, best first.
+
+        A document is a text or a record such as {"title": …, "text": …}; a table of records will do. A plain text given
+        to a model of several fields is that of the last one.
 
         A list is shorter than k when beam search ends with fewer candidates. Labels that had no training document come
         after all others.
@@ -87,7 +113,7 @@ class Predictor:
         return self.named(*self.predict_arrays(texts, X=X, k=k, threads=threads))
 
     def predict_arrays(
-        self, texts: Sequence[str] | Texts | None = None, *, X: object = None, k: int = 5, threads: int = 0,
+        self, texts: Documents | Texts | None = None, *, X: object = None, k: int = 5, threads: int = 0,
         progress: Progress | None = None,
     ) -> Ranked:  # fmt: skip
         """(ids (n, k), scores (n, k)); -1 stands where there is no further label."""
@@ -136,7 +162,7 @@ class Predictor:
 
     def evaluate(
         self,
-        data: str | Path | Dataset | Sequence[str] | None = None,
+        data: str | Path | Dataset | Documents | None = None,
         labels: Labels | None = None,
         *,
         X: object = None,
@@ -146,7 +172,7 @@ class Predictor:
         progress: Progress | None = None,
     ) -> Evaluation:
         """Metrics on held-out data: a file, a Dataset, or texts or X with their labels."""
-        held_out = [as_dataset(data, labels, X=X, options=options)]
+        held_out = [as_dataset(data, labels, X=X, options=options, fields=self.record_fields)]
         return self.evaluate_blocks(held_out, metrics=metrics, threads=threads, progress=progress)
 
     def evaluate_blocks(
@@ -166,9 +192,7 @@ class Predictor:
             found.append(self.predict_data(block, k=max(metrics.ks), threads=threads, progress=progress)[0])
         return evaluate(np.concatenate(found), stacked(truth, len(ids)), self.counts, self.rows, metrics)
 
-    def _features(
-        self, texts: Sequence[str] | Texts | None, x: object, threads: int, progress: Progress
-    ) -> list[Features]:
+    def _features(self, texts: Documents | Texts | None, x: object, threads: int, progress: Progress) -> list[Features]:
         """The features of each member, computed once for those that read alike."""
         packed, own = self._checked_input(texts, x)
         if len(self.members) == 1:
@@ -179,7 +203,7 @@ class Predictor:
                 made[member.reading] = member.features(packed, own, threads, progress)
         return [made[member.reading] for member in self.members]
 
-    def _checked_input(self, texts: Sequence[str] | Texts | None, x: object) -> tuple[Texts | None, Features | None]:
+    def _checked_input(self, texts: Documents | Texts | None, x: object) -> tuple[Texts | None, Features | None]:
         both = self.reads_text and self.reads_features
         if both and (texts is None or x is None):
             raise ConfigError("some members were trained on text, others on features; give both, texts and X=features.")
@@ -189,13 +213,22 @@ class Predictor:
             raise ConfigError("this model was trained on text; give it texts, not features.")
         if texts is not None and not self.reads_text:
             raise ConfigError("this model was trained on features; give it X=features, not texts.")
-        if texts is not None and (isinstance(texts, str | bytes) or not isinstance(texts, Iterable)):
-            raise ConfigError("texts must be a list of texts; put a single text in a list: [text].")
-        packed = texts if texts is None or isinstance(texts, Texts) else Texts.from_strings(texts)
+        packed = None if texts is None else self._packed(texts)
         own = None if x is None else as_features(x)
         if packed is not None and own is not None and len(packed) != own.rows:
             raise DataError(f"there are {len(packed)} texts but {own.rows} rows of features; give one row for each.")
         return packed, own
+
+    def _packed(self, texts: object) -> Texts:
+        """Texts, or records whose fields the members read."""
+        if isinstance(texts, Texts):
+            return texts
+        if holds_records(texts):
+            unlabelled = ReadOptions(labels=None)
+            packed = from_records(texts, options=unlabelled, fields=self.record_fields).texts
+            assert packed is not None
+            return packed
+        return Texts.from_strings(listed(texts, "texts"))
 
     @cached_property
     def _unseen(self) -> NDArray[np.int32]:
@@ -217,14 +250,18 @@ class Predictor:
 
 
 def as_dataset(
-    data: str | Path | Dataset | Sequence[str] | None,
+    data: str | Path | Dataset | Documents | None,
     labels: Labels | None = None,
     *,
     X: object = None,
     relevance: Iterable[Sequence[float]] | None = None,
     options: ReadOptions = ReadOptions(),
+    fields: Reading | None = None,
 ) -> Dataset:
-    """Whatever a caller hands over — a path, a Dataset, texts and labels, a matrix and labels — as a Dataset."""
+    """Whatever a caller hands over — a path, a Dataset, texts and labels, a matrix and labels — as a Dataset.
+
+    `fields` are those of a record that a model reads as text.
+    """
     if X is not None:
         if data is not None:
             raise ConfigError("give either texts or X=features, not both.")
@@ -234,7 +271,9 @@ def as_dataset(
     if isinstance(data, str | Path):
         if labels is not None:
             raise ConfigError("a path already carries its labels; give labels only with a list of texts.")
-        return read(data, options)
+        return read(data, options, fields=fields)
     if data is None:
         raise ConfigError("give texts, a path, or X=features.")
-    return from_lists(data, cast(Any, labels), relevance=relevance)
+    if holds_records(data):
+        return from_records(data, labels, options=options, fields=fields, relevance=relevance)
+    return from_lists(cast(Any, data), labels, relevance=relevance)

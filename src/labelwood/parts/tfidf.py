@@ -136,7 +136,7 @@ class Tfidf:
         config = TfidfConfig() if config is None else config
         _check(texts, threads)
         try:
-            terms, parts, distinct = _core.tfidf_fit(texts.arena, texts.offsets, config.native(), threads, progress)
+            terms, parts, distinct = _core.tfidf_fit(texts.parts, config.native(), threads, progress)
         except ValueError as error:
             raise DataError(f"the texts cannot be used: {error}.") from error
         if not len(terms[2]):
@@ -147,7 +147,7 @@ class Tfidf:
         """X (n, size). A document without known terms is a row without entries."""
         _check(texts, threads)
         try:
-            parts = self._native.transform(texts.arena, texts.offsets, threads, progress)
+            parts = self._native.transform(texts.parts, threads, progress)
         except ValueError as error:
             raise DataError(f"the texts cannot be used: {error}.") from error
         return Csr(*parts, self.size)

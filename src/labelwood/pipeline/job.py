@@ -95,5 +95,6 @@ def made_model(
         label_texts=job.names[1],
         centroids=centroids,
         embedder=documents.reader.embedder,
+        text_fields=None if job.data.texts is None else job.data.texts.fields,
         search=search,
     )

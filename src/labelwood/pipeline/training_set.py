@@ -62,7 +62,10 @@ def prepare(data: Dataset, valid: Dataset | None = None) -> Problem:
     if valid is not None:
         if valid.labels is None or valid.texts is None or not len(valid):
             raise DataError("the held-out data must have documents, each a text with its labels.")
-        key = digest_plain([key, _data_key(valid, checked(valid.labels, "held-out labels"))])
+        held_out_labels = checked(valid.labels, "held-out labels")
+        if data.texts is not None:
+            valid = dataclasses.replace(valid, texts=valid.texts.read_as(data.texts.fields))
+        key = digest_plain([key, _data_key(valid, held_out_labels)])
     return Problem(y, data.names, counts, key, valid)
 
 
@@ -71,6 +74,8 @@ def _data_key(data: Dataset, y: Csr) -> str:
     arrays: list[NDArray[Any]] = [y.indptr, y.indices, y.data]
     if data.texts is not None:
         arrays += [data.texts.arena, data.texts.offsets]
+        if len(data.texts.fields) > 1 or any(field.weight > 1 for field in data.texts.fields):
+            arrays += data.texts.parts[2:]
     if data.features is not None:
         arrays += [a for a in data.features.parts if isinstance(a, np.ndarray)]
     if data.taxonomy is not None:

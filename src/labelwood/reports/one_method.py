@@ -46,7 +46,7 @@ def work(job: dict[str, Any], progress: Progress) -> Standing:
     training = time.perf_counter() - start + sum(before)
     memory = _peak()
     model = load(folder)
-    test = read(files.test, dataclasses.replace(options, split="test"))
+    test = read(files.test, dataclasses.replace(options, split="test"), fields=model.record_fields)
     found = model.evaluate(test, metrics=metrics, threads=job["threads"], progress=progress)
     size = sum(path.stat().st_size for path in folder.iterdir())
     return Standing(job["name"], found.to_json(), training, _latency(model, test), size, memory)

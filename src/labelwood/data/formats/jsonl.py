@@ -21,7 +21,7 @@ def rows(reading: InputPass) -> Iterator[Row]:
         record = strict_json.loads(line, lean=True)
         if not isinstance(record, dict):
             raise DataError('expected one JSON object per line, like {"text": ..., "labels": [...]}.', column=1)
-        fields = fields or Fields.choose(record.keys(), reading.options, reading.need_labels)
+        fields = fields or reading.fields(record)
         return fields.row(record, reading.log)
 
     return each_line(reading, parse)

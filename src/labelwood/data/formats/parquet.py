@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from ...errors import DataError, MissingExtraError
-from ..parsing.fields import Fields
 from ..parsing.input_pass import InputPass
 from ..parsing.rows import Row
 from .registry import Format, register
@@ -28,13 +27,14 @@ def rows(reading: InputPass) -> Iterator[Row]:
 
 def _rows(reading: InputPass, file: Any, name: str) -> Iterator[Row]:
     found = list(_guarded(name, lambda: file.schema_arrow.names))
-    fields = Fields.choose(found, reading.options, reading.need_labels)
-    wanted = (*fields.text, fields.labels, fields.id, fields.relevance)
+    fields = reading.fields(found, alike=True)
+    texts = fields.names(found)
+    wanted = {*texts, fields.labels, fields.id, fields.relevance}
     columns = [column for column in found if column in wanted]
     batches = _guarded(name, lambda: file.iter_batches(batch_size=_BATCH, columns=columns))
     row = -1
     while (batch := _guarded(name, lambda: next(batches, None))) is not None:
-        for record in _guarded(name, partial(_records, batch, fields)):
+        for record in _guarded(name, partial(_records, batch, texts)):
             row += 1
             try:
                 ready = fields.row(record, reading.log)
@@ -61,9 +61,9 @@ def _guarded(path: str, call: Callable[[], Any]) -> Any:
         raise DataError(f"not a Parquet file that can be read: {error}", file=path) from error
 
 
-def _records(batch: Any, fields: Fields) -> Iterator[dict[str, Any]]:
+def _records(batch: Any, texts: set[str]) -> Iterator[dict[str, Any]]:
     names = batch.schema.names
-    columns = [_values(batch.column(i), name in fields.text) for i, name in enumerate(names)]
+    columns = [_values(batch.column(i), name in texts) for i, name in enumerate(names)]
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 

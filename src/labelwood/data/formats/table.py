@@ -37,14 +37,14 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=records.line) from error
-    separator = _Separator(reading.options.separator)
+    separator, texts = _Separator(reading.options.separator), fields.names(names)
     for cells in each:
         if len(cells) != len(names):
             few = f"the header has {counted(len(names), 'column')} but this record {len(cells)}."
             records.bad(DataError(few), min(len(cells), len(names)))
             continue
         try:
-            row = fields.row(_record(names, cells, fields, separator), reading.log)
+            row = fields.row(_record(names, texts, cells, fields, separator), reading.log)
         except DataError as error:
             records.bad(error, names.index(error.field) if error.field in names else 0)
             continue
@@ -57,15 +57,17 @@ def _fields(names: list[str], reading: InputPass) -> Fields:
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if twice is not None:
             raise DataError(f"two columns are named {twice[:60]!r}.")
-        return Fields.choose(names, reading.options, reading.need_labels)
+        return reading.fields(names, alike=True)
     except DataError as error:
         raise DataError(f"{error.message} The first line must name the columns.", field=error.field) from error
 
 
-def _record(names: list[str], cells: list[str], fields: Fields, separator: _Separator) -> dict[str, Any]:
+def _record(
+    names: list[str], texts: set[str], cells: list[str], fields: Fields, separator: _Separator
+) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name, cell in zip(names, cells, strict=True):
-        if name in fields.text:
+        if name in texts:
             record[name] = cell.encode("latin-1")
         elif name in {fields.labels, fields.relevance}:
             record[name] = separator.split(_decoded(cell), name, count=name == fields.labels)

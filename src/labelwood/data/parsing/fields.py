@@ -1,71 +1,224 @@
-"""Records with named fields (JSON lines, CSV, Parquet) → rows: which field is what, and what may stand in it."""
+"""Records with named fields (JSON lines, CSV, Parquet) → rows: which field is what, and what may stand in it.
+
+Where nobody says which fields hold the text, the usual ones are joined: title, then text, abstract, … A model knows the
+fields that it has learned from, and finds them in other records by their names.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import limits
-from ...errors import DataError, counted
-from ..dataset import check_label
+from ...arrays.texts import TextField, joined
+from ...errors import ConfigError, DataError, counted
+from ..dataset import FieldRead, check_label
 from .rows import Log, Row
 
 if TYPE_CHECKING:
     from ..options import ReadOptions
 
-_TEXTS = ("title", "content", "body", "abstract", "description")  # where there is no 'text': those there are, joined
+# Fields that hold text by their usual names, in the order in which they are read.
+USUAL = ("title", "headline", "subtitle", "text", "abstract", "summary", "content", "description", "body")
+_ALONE = "text"  # what a model reads that knows no fields: this one, or the first of the others that is there
 _IDS = ("id", "uid")
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
+_WEIGHTED = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
+_SHAPES = 1000  # kinds of records that are remembered
 
 
 @dataclasses.dataclass(frozen=True)
+class Reading:
+    """The fields that a model reads as text. None: the usual ones, those that are there."""
+
+    fields: tuple[TextField, ...] = ()
+    alone: bool = False  # as models did before they knew fields: `text`, or else the usual ones
+
+
+@dataclasses.dataclass(eq=False)
+class _Shape:
+    """Roles of the fields in records that have the same names."""
+
+    texts: tuple[tuple[int, str], ...]  # (number of the field that is read, its name here)
+    left: tuple[str, ...]  # names that are not read
+    records: int = 0
+
+
 class Fields:
-    """The names of the fields to read; chosen once per file, at its first record."""
+    """The fields to read. Id, labels and relevance are chosen at the first record, and all records must have them."""
 
-    text: tuple[str, ...]
-    labels: str | None
-    id: str | None
-    relevance: str | None
-    required: dict[str, str]  # those of them that every record must have, and what for: text, id or labels
+    def __init__(
+        self,
+        first: Iterable[str],
+        options: ReadOptions,
+        need_labels: bool,
+        reading: Reading | None = None,
+        *,
+        alike: bool = False,
+    ) -> None:
+        """Find the fields by the options or their usual names; a DataError names what is missing and what is there.
 
-    @staticmethod
-    def choose(found: Collection[str], options: ReadOptions, need_labels: bool) -> Fields:
-        """Find the fields by the options or their usual names; a DataError names what is missing and what is there."""
-        text = options.text or (("text",) if "text" in found else tuple(name for name in _TEXTS if name in found))
-        if not text:
-            raise _missing("text", "text", found)
-        ident = options.id or next((name for name in _IDS if name in found), None)
-        required = dict.fromkeys(text, "text")
-        for name, role in ((ident, "id"), (options.labels if need_labels else None, "labels")):
-            if name is not None:
-                required.setdefault(name, role)
-        fields = Fields(text, options.labels, ident, options.relevance, required)
-        fields._demand(found)
-        return fields
+        All records of a table are `alike`; others may have fields that the first one lacks.
+        """
+        names = list(first)
+        reading = reading or Reading()
+        self.strict = options.text is not None  # named by the user: every record must have them all
+        self.text, self._called = _text_fields(names, options, reading)
+        self.usual = not self.strict and not reading.fields
+        self.known = not reading.fields or len(self.text) == len(reading.fields)  # else they are one text to the model
+        if alike and not self.strict:
+            here = tuple(field for field in self.text if _found(field.name, names, exact=False) is not None)
+            self.text = here or self.text
+            self._called = tuple(field.name for field in self.text)
+        self._wanted = reading.fields[0].name if reading.fields else _ALONE
+        self.labels, self.relevance = options.labels, options.relevance
+        self.id = options.id or next((name for name in _IDS if name in names), None)
+        self._need_labels = need_labels
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._told: list[_Shape] = []
+        self._left = self.shape(names).left if alike else None  # of a table, whose records need not have all columns
 
     def row(self, record: Mapping[str, Any], log: Log) -> Row:
         """One record; its values are text (str, or bytes still to be checked), numbers, lists or None."""
-        self._demand(record)
-        parts = [text_of(record[name], name, log) for name in self.text]
+        shape = self.shape(record)
         labels = None if self.labels is None else labels_of(record.get(self.labels), self.labels)
-        if labels is None and self.labels in self.required:
+        if labels is None and self._need_labels:
             raise DataError("the labels are null; write [] for a document without any.", field=self.labels)
+        text, cuts = self._text(record, shape, log)
         ident = None if self.id is None else id_of(record[self.id], self.id)
-        text = parts[0] if len(parts) == 1 else b"\n".join(parts)
         if labels is None or self.relevance is None:
-            return Row(text, labels, None, ident)
-        if self.relevance not in record:
-            raise _missing("relevance", self.relevance, record)
-        return Row(text, *weighted(labels, record[self.relevance], self.relevance), ident)
+            row = Row(text, labels, None, ident, cuts=cuts)
+        else:
+            if self.relevance not in record:
+                raise _missing("relevance", self.relevance, record)
+            row = Row(text, *weighted(labels, record[self.relevance], self.relevance), ident, cuts=cuts)
+        shape.records += 1
+        return row
 
-    def _demand(self, found: Collection[str]) -> None:
-        for name, role in self.required.items():
-            if name not in found:
-                raise _missing(role, name, found)
+    def names(self, found: Iterable[str]) -> set[str]:
+        """Names that hold text among those of a table's columns."""
+        return {name for _, name in self.shape(found).texts}
+
+    def told(self) -> tuple[tuple[FieldRead, ...], tuple[str, ...]]:
+        """Report since the last call: the fields that were read, 0 times too, and the names that were not."""
+        counts = [0] * len(self.text)
+        left: dict[str, None] = {}
+        for shape in self._told:
+            for place, _ in shape.texts if shape.records else ():
+                counts[place] += shape.records
+            left |= dict.fromkeys(shape.left if shape.records else ())
+            shape.records = 0
+        if self._left is not None:
+            left = dict.fromkeys(self._left)
+        read = zip(self._called, self.text, counts, strict=True)
+        return tuple(FieldRead(name, field.weight, count) for name, field, count in read), tuple(left)
+
+    def shape(self, found: Iterable[str]) -> _Shape:
+        """Roles of the names in a record that has these; a DataError says what is missing."""
+        key = tuple(found)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._new_shape(key)
+            if len(self._shapes) < _SHAPES:
+                self._shapes[key] = shape
+            else:  # of records that are all different, the report may miss names that were left
+                shape.left = ()
+            self._told.append(shape)
+        return shape
+
+    def _new_shape(self, names: tuple[str, ...]) -> _Shape:
+        texts = [(place, _found(name, names, exact=self.strict)) for place, name in enumerate(self._called)]
+        here = tuple((place, name) for place, name in texts if name is not None)
+        absent = [self._called[place] for place, name in texts if name is None]
+        if absent and (self.strict or not here):
+            raise _missing("text", absent[0] if self.strict else self._wanted, names)
+        if self.id is not None and self.id not in names:
+            raise _missing("id", self.id, names)
+        if self._need_labels and self.labels is not None and self.labels not in names:
+            raise _missing("labels", self.labels, names)
+        used = {*(name for _, name in here), self.labels, self.id, self.relevance}
+        return _Shape(here, tuple(name for name in names if name not in used))
+
+    def _text(self, record: Mapping[str, Any], shape: _Shape, log: Log) -> tuple[bytes, tuple[int, ...] | None]:
+        """The fields joined, and where the second and later ones begin; no places where one field is read."""
+        if len(self.text) == 1:
+            return text_of(record[shape.texts[0][1]], shape.texts[0][1], log), None
+        parts = [b""] * len(self.text)
+        for place, name in shape.texts:
+            parts[place] = text_of(record[name], name, log)
+        return joined(parts)
+
+
+def _text_fields(
+    names: Sequence[str], options: ReadOptions, reading: Reading
+) -> tuple[tuple[TextField, ...], tuple[str, ...]]:
+    """The fields that hold text, and the names they have here: as the user says, as the model reads, or the usual."""
+    if options.text is not None:
+        named = _once(_named(spelled, names) for spelled in _not_too_many(options.text))
+        called = tuple(field.name for field in named)
+        return (_in_place(named, reading.fields) if reading.fields else named), called
+    if reading.fields:
+        fields = reading.fields
+    elif reading.alone and _ALONE in names:
+        fields = (TextField(_ALONE),)
+    else:
+        fields = tuple(TextField(name) for name in USUAL)
+    return fields, tuple(field.name for field in fields)
+
+
+def _in_place(named: tuple[TextField, ...], known: tuple[TextField, ...]) -> tuple[TextField, ...]:
+    """The fields of a model whose place those take that the user names, where there are as many."""
+    weights = [field.weight for field in named]
+    same = len(named) == len(known)
+    if max(weights) > 1 and not (same and weights == [field.weight for field in known]):
+        own = ", ".join(f"{field.name}:{field.weight}" for field in known)
+        raise ConfigError(
+            f"the model has the weights of its fields from its training ({own}); name fields without any."
+        )
+    return known if same else named
+
+
+def _not_too_many(named: tuple[str, ...]) -> tuple[str, ...]:
+    if not 1 <= len(named) <= limits.MAX_TEXT_FIELDS:
+        most = limits.MAX_TEXT_FIELDS
+        raise ConfigError(f"1 to {most} fields can be read as text, but {len(named)} are named.")
+    return named
+
+
+def _named(spelled: str, names: Sequence[str]) -> TextField:
+    """`title:2` is the field `title` with weight 2, unless a field is called so."""
+    found = None if spelled in names else _WEIGHTED.fullmatch(spelled)
+    if found is None:
+        return TextField(spelled)
+    weight = int(found[2])
+    if not 1 <= weight <= limits.MAX_FIELD_WEIGHT:
+        most = limits.MAX_FIELD_WEIGHT
+        raise ConfigError(
+            f"the weight of a field is a whole number from 1 to {most}, but {spelled!r} asks for {weight}."
+        )
+    return TextField(found[1], weight)
+
+
+def _once(fields: Iterable[TextField]) -> tuple[TextField, ...]:
+    """A field that is named twice counts twice."""
+    weights: dict[str, int] = {}
+    for name, weight in fields:
+        weights[name] = weights.get(name, 0) + weight
+    return tuple(TextField(name, weight) for name, weight in weights.items())
+
+
+def _found(field: str, names: Sequence[str], *, exact: bool) -> str | None:
+    """The name under which a record has a field: as it is, or in other letters (`Title`)."""
+    if field in names:
+        return field
+    if exact:
+        return None
+    return next((name for name in names if name.strip().lower() == field.lower()), None)
 
 
 def text_of(value: object, field: str, log: Log) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, DataError
+from .fields import Fields, Reading
 from .rows import Log, Row
 from .source import Source, beside, is_folder
 
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
 class InputPass:
     """One pass over one input. A reader is a function InputPass → rows; it sets `width` if it makes features."""
 
-    def __init__(self, path: str | Path, options: ReadOptions, *, need_labels: bool) -> None:
+    def __init__(
+        self, path: str | Path, options: ReadOptions, *, need_labels: bool, fields: Reading | None = None
+    ) -> None:
         if not isinstance(path, str | PathLike):
             raise ConfigError(f"the input must be a path, or '-' for standard input, but is {type(path).__name__}.")
         self.path, self.options = path, options
+        self._reading = fields
         self.need_labels = need_labels and options.labels is not None
         self.want_labels = options.labels is not None
         self.log = Log(options.on_bad)
@@ -59,6 +63,11 @@ class InputPass:
         if self.need_labels:
             return self.part(*names)
         return beside(self.folder(), *names) if self.want_labels else None
+
+    def fields(self, first: Iterable[str], *, alike: bool = False) -> Fields:
+        """The fields to read, chosen by the names of the first record; all records of a table are `alike`."""
+        self.log.fields = Fields(first, self.options, self.need_labels, self._reading, alike=alike)
+        return self.log.fields
 
     def progress(self) -> tuple[int, int]:
         """(bytes done, bytes in all); (0, 0) where the size is unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from ...arrays.sparse import Csr, Features, checked
 from ...arrays.texts import Texts
 from ...errors import DataError
 from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport
+
+if TYPE_CHECKING:
+    from .fields import Fields
 
 Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
 _PIECE = 2**20
@@ -28,6 +31,7 @@ class Row(NamedTuple):
     relevance: Sequence[float] | None = None
     id: str | None = None
     features: Entries | None = None
+    cuts: Sequence[int] | None = None  # where the second and later fields of the text begin; None: one field
 
 
 class Log:
@@ -37,6 +41,7 @@ class Log:
         self.on_bad = on_bad
         self.skipped = self.replaced = 0
         self.examples: list[str] = []
+        self.fields: Fields | None = None  # of formats whose records have named fields
 
     def bad(self, error: DataError, lines: int = 1) -> None:
         """Raise it, or count it (and the lines lost by it) where bad lines are skipped."""
@@ -82,7 +87,7 @@ class Collector:
         self._log = log
         self._rows = self._no_labels = 0
         self._labelled = False
-        self._arena, self._ends = bytearray(), array("q", [0])
+        self._arena, self._ends, self._cuts = bytearray(), array("q", [0]), array("q")
         self._columns, self._values, self._pointers = bytearray(), bytearray(), array("q", [0])
         self._table = LabelTable(names)
         self._ids: list[str] = []
@@ -93,6 +98,8 @@ class Collector:
     def add(self, row: Row) -> None:
         self._rows += 1
         if row.text is not None:
+            if row.cuts is not None:
+                self._cuts.extend([len(self._arena) + cut for cut in row.cuts])
             self._arena += row.text
             self._ends.append(len(self._arena))
         if row.features is not None:
@@ -109,8 +116,9 @@ class Collector:
     def finish(self, width: int = 0) -> Dataset:
         """Everything collected; `width` is the number of feature columns."""
         texts = features = labels = None
+        read, left = ((), ()) if self._log.fields is None else self._log.fields.told()
         if len(self._ends) > 1:
-            texts = Texts(np.frombuffer(self._arena, np.uint8), np.array(self._ends, np.int64))
+            texts = self._texts()
         if len(self._pointers) > 1:
             features = Features(self._matrix(width))
         names: tuple[str, ...] = ()
@@ -123,10 +131,32 @@ class Collector:
             duplicate_labels=self._table.duplicates,
             no_labels=self._no_labels if self._labelled else 0,
             examples=tuple(self._log.examples),
+            fields=read if self._expected() else tuple(field for field in read if field.records),
+            left=left,
         )
         self._log.skipped, self._log.replaced, self._log.examples = 0, 0, []
         ids = tuple(self._ids) if self._ids and len(self._ids) == self._rows else None
         return Dataset(texts, features, labels, names, ids, report)
+
+    def _texts(self) -> Texts:
+        """The texts, with those of their fields that hold something."""
+        texts = Texts(np.frombuffer(self._arena, np.uint8), np.array(self._ends, np.int64))
+        if self._log.fields is None or not self._log.fields.known:
+            return texts
+        fields = self._log.fields.text
+        cuts = np.array(self._cuts, np.int64).reshape(len(texts), len(fields) - 1)
+        bounds = np.column_stack([texts.offsets[:-1], cuts, texts.offsets[1:]])
+        kept = np.flatnonzero((bounds[:, 1:] > bounds[:, :-1]).any(axis=0))  # an empty field needs no place of its own
+        if not len(kept):
+            return texts
+        cuts = np.ascontiguousarray(bounds[:, kept[1:]])
+        return Texts(
+            texts.arena, texts.offsets, tuple(fields[place] for place in kept), cuts if len(kept) > 1 else None
+        )
+
+    def _expected(self) -> bool:
+        """Were the fields named, so that one which never occurs is worth a word?"""
+        return self._log.fields is not None and not self._log.fields.usual
 
     def _matrix(self, width: int) -> Csr:
         indptr = np.array(self._pointers, np.int64)
