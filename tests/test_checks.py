@@ -283,6 +283,7 @@ CASES = [
     ("xr-linear", {"search.kind": "exact", "search.score": "label"}, {}, "search.kind to 'beam'"),
     ("xr-linear", {"linear.alpha": 0.5}, {}, "give both"),
     ("xr-linear", {"linear.loss": "hinge", "linear.solver": "newton"}, {}, "change one"),
+    ("xr-linear", {"tfidf.analyser": "stems"}, {}, "name the language, such as german"),
     ("xr-transformer", {}, {"columns": 3}, "give texts, or set encoder.model = none"),
     ("xr-transformer", {"encoder.layer": 3}, {}, "has 2 layers"),
     ("xr-transformer", {"finetune.frozen_layers": 3}, {}, "has 2 layers"),

@@ -193,8 +193,9 @@ def test_train_says_what_it_did(run: Run, train_file: Path, tmp_path: Path) -> N
     assert lines[0] == f"{tmp_path}/t.jsonl: 73 documents, 12 labels, 0.99 labels per document"
     assert lines[1] == "  text from text"
     assert lines[2] == "  1 document without a label; 1 repeated label merged"
-    assert lines[3] == "tree: 4 → 12 (nodes by level, the last are the labels)"
-    stages = [line.rsplit("  ", 1)[0].strip() for line in lines[4:-1]]
+    assert lines[3] == "  read as words: too few to tell how much the language inflects"
+    assert lines[4] == "tree: 4 → 12 (nodes by level, the last are the labels)"
+    stages = [line.rsplit("  ", 1)[0].strip() for line in lines[5:-1]]
     assert stages == ["stage", "reading data", "reading words", "label features", "label tree", "level 1 of 2",
                       "level 2 of 2", "saving"]  # fmt: skip
     size = show.size(model_folder.describe(tmp_path / "m").bytes)

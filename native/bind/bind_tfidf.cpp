@@ -55,21 +55,37 @@ nb::tuple matrix_parts(Matrix&& m) {
   return nb::make_tuple(to_numpy(std::move(m.ptr)), to_numpy(std::move(m.idx)), to_numpy(std::move(m.val)));
 }
 
-nb::tuple fit(const Fields& given, const TfidfOptions& options, int threads, nb::handle progress) {
+nb::tuple fit(const Fields& given, const TfidfOptions& options, const Words* words, int threads, nb::handle progress) {
   const TextView texts = view_of(given);
   Fitted fitted;
-  run(texts, progress, [&](Control& control) { fitted = fit_tfidf(texts, options, threads, control); });
+  run(texts, progress, [&](Control& control) { fitted = fit_tfidf(texts, options, words, threads, control); });
   return nb::make_tuple(
       nb::make_tuple(to_numpy(std::move(fitted.terms.bytes)), to_numpy(std::move(fitted.terms.offsets)),
                      to_numpy(std::move(fitted.terms.idf))),
       matrix_parts(std::move(fitted.matrix)), fitted.distinct);
 }
 
-nb::tuple transform(const Vectoriser& self, const Fields& given, int threads, nb::handle progress) {
+nb::tuple transform(const Vectoriser& self, const Fields& given, const Words* words, int threads, nb::handle progress) {
   const TextView texts = view_of(given);
   Matrix matrix;
-  run(texts, progress, [&](Control& control) { matrix = self.transform(texts, threads, control); });
+  run(texts, progress, [&](Control& control) { matrix = self.transform(texts, words, threads, control); });
   return matrix_parts(std::move(matrix));
+}
+
+nb::tuple count(const Fields& given, const TfidfOptions& options, const Words* words, int threads,
+                nb::handle progress) {
+  const TextView texts = view_of(given);
+  CountedWords found;
+  run(texts, progress, [&](Control& control) { found = count_words(texts, options, words, threads, control); });
+  return nb::make_tuple(to_numpy(std::move(found.terms.bytes)), to_numpy(std::move(found.terms.offsets)),
+                        to_numpy(std::move(found.counts)));
+}
+
+WordList words_of(const In<uint8_t>& bytes, const In<int64_t>& offsets) {
+  const TextView view = view_of(bytes, offsets);
+  for (int64_t i = 0; i < view.docs; ++i)
+    if (view.size(i) < 1 || view.size(i) > MAX_TOKEN_BYTES) throw nb::value_error("a word is empty or too long");
+  return {view.arena, view.offsets, view.docs};
 }
 
 // Python strings to one UTF-8 arena. The GIL is kept, so the strings cannot go away. Returns (arena, offsets, row): row
@@ -107,6 +123,27 @@ void bind_tfidf(nb::module_& m) {
           nb::kw_only(), nb::arg("lowercase"), nb::arg("strip"), nb::arg("min_chars"), nb::arg("words"),
           nb::arg("chars"), nb::arg("min_df"), nb::arg("max_df"), nb::arg("max_features"), nb::arg("sublinear"),
           nb::arg("idf"), nb::arg("l2"));
+  nb::class_<Words>(m, "Words")
+      .def(nb::init<>())
+      .def(
+          "add_stems",
+          [](Words& self, In<uint8_t> bytes, In<int64_t> offsets, In<uint8_t> stem_bytes, In<int64_t> stem_offsets) {
+            const WordList words = words_of(bytes, offsets), stems = words_of(stem_bytes, stem_offsets);
+            if (words.size != stems.size) throw nb::value_error("each word needs one stem");
+            self.add_stems(words, stems);
+          },
+          nb::arg("bytes"), nb::arg("offsets"), nb::arg("stem_bytes"), nb::arg("stem_offsets"),
+          "Let stems take the places of words.")
+      .def(
+          "keep_whole",
+          [](Words& self, In<uint8_t> bytes, In<int64_t> offsets) { self.keep_whole(words_of(bytes, offsets)); },
+          nb::arg("bytes"), nb::arg("offsets"), "Leave these words out of the slicing.")
+      .def(
+          "knows",
+          [](const Words& self, In<uint8_t> bytes, In<int64_t> offsets) {
+            return to_numpy(self.known(words_of(bytes, offsets)));
+          },
+          nb::arg("bytes"), nb::arg("offsets"), "For each word whether it has a stem (n, uint8).");
   nb::class_<Vectoriser>(m, "Vectoriser")
       .def(
           "__init__",
@@ -117,10 +154,12 @@ void bind_tfidf(nb::module_& m) {
                 Vectoriser(options, bytes.data(), offsets.data(), idf.data(), static_cast<int64_t>(idf.shape(0)));
           },
           nb::arg("options"), nb::arg("bytes"), nb::arg("offsets"), nb::arg("idf"))
-      .def("transform", &transform, nb::arg("texts"), nb::arg("threads"), nb::arg("progress").none(),
-           "(ptr, idx, val) of the texts' matrix.");
-  m.def("tfidf_fit", &fit, nb::arg("texts"), nb::arg("options"), nb::arg("threads"), nb::arg("progress").none(),
-        "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
+      .def("transform", &transform, nb::arg("texts"), nb::arg("words").none(), nb::arg("threads"),
+           nb::arg("progress").none(), "(ptr, idx, val) of the texts' matrix.");
+  m.def("count_words", &count, nb::arg("texts"), nb::arg("options"), nb::arg("words").none(), nb::arg("threads"),
+        nb::arg("progress").none(), "(bytes, offsets, documents) of the single words, the most frequent first.");
+  m.def("tfidf_fit", &fit, nb::arg("texts"), nb::arg("options"), nb::arg("words").none(), nb::arg("threads"),
+        nb::arg("progress").none(), "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
   m.def("pack_strings", &pack, nb::arg("strings"), nb::arg("threads"),
         "(arena, offsets, bad row or -1) of a list of str.");
 }

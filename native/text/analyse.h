@@ -6,6 +6,7 @@
 
 #include "text/terms.h"
 #include "text/tokenise.h"
+#include "text/words.h"
 
 namespace lw {
 
@@ -23,19 +24,24 @@ constexpr uint8_t CHAR_GRAM = '#';  // starts a character n-gram's term; no word
 // One per worker.
 class Analyser {
  public:
-  Analyser(const Rules& rules, const Characters& characters, const Grams& grams)
-      : tokeniser_(rules, characters), grams_(grams), line_(new uint8_t[LINE + 2 * MAX_TOKEN_BYTES]()) {}
+  // `words` may be null: stems that take the place of words, and words that are not sliced.
+  Analyser(const Rules& rules, const Characters& characters, const Grams& grams, const Words* words = nullptr)
+      : tokeniser_(rules, characters), grams_(grams), words_(words), line_(new uint8_t[LINE + 2 * MAX_TOKEN_BYTES]()) {}
 
   // use(probes, count) for all terms of the text, in order.
   template <typename Use>
   void run(const uint8_t* text, int64_t size, const Terms& terms, Use&& use) {
     line_size_ = starts_count_ = 0;
     tokeniser_.run(text, size, [&](const uint8_t* bytes, const Piece* pieces, uint32_t count) {
-      if (grams_.plain()) {
-        for (uint32_t i = 0; i < count; ++i) push(bytes + pieces[i].start, pieces[i].end - pieces[i].start, terms, use);
-      } else {
-        for (uint32_t i = 0; i < count; ++i)
-          expand(bytes + pieces[i].start, pieces[i].end - pieces[i].start, terms, use);
+      for (uint32_t i = 0; i < count; ++i) {
+        const uint8_t* token = bytes + pieces[i].start;
+        uint32_t length = pieces[i].end - pieces[i].start;
+        if (words_) words_->stem(token, length);
+        if (grams_.plain()) {
+          push(token, length, terms, use);
+        } else {
+          expand(token, length, terms, use);
+        }
       }
       flush(use);  // the probes point into the tokeniser's buffer
     });
@@ -61,7 +67,7 @@ class Analyser {
   template <typename Use>
   void expand(const uint8_t* token, uint32_t size, const Terms& terms, Use& use) {
     if (grams_.word_high) words(token, size, terms, use);
-    if (grams_.char_high) characters(token, size, terms, use);
+    if (grams_.char_high && !(words_ && words_->whole(token, size))) characters(token, size, terms, use);
   }
 
   // The line holds the last tokens with a space after each, so that an n-gram is a slice of it.
@@ -105,6 +111,7 @@ class Analyser {
 
   Tokeniser tokeniser_;
   Grams grams_;
+  const Words* words_;
   Probe probes_[BATCH];
   uint32_t count_ = 0;
   std::unique_ptr<uint8_t[]> line_;

@@ -60,7 +60,7 @@ Vectoriser::Vectoriser(const TfidfOptions& options, const uint8_t* bytes, const 
   }
 }
 
-Matrix Vectoriser::transform(const TextView& texts, int threads, Control& control) const {
+Matrix Vectoriser::transform(const TextView& texts, const Words* words, int threads, Control& control) const {
   std::vector<DocBlock> blocks = cut(texts);
   std::vector<std::unique_ptr<Transformer>> workers(static_cast<size_t>(threads));
   const bool few = texts.bytes() < static_cast<int64_t>(idf_.size());
@@ -69,7 +69,7 @@ Matrix Vectoriser::transform(const TextView& texts, int threads, Control& contro
   parallel_for(threads, static_cast<int64_t>(blocks.size()), control, [&](int64_t b, int w) {
     auto& worker = workers[static_cast<size_t>(w)];
     if (!worker)
-      worker.reset(new Transformer{Analyser(options_.rules, characters_, options_.grams),
+      worker.reset(new Transformer{Analyser(options_.rules, characters_, options_.grams, words),
                                    RowMaker(idf_, weight_, options_.l2, few), Scratch()});
     DocBlock& block = blocks[static_cast<size_t>(b)];
     for (int64_t doc = block.begin; doc < block.end; ++doc) sizes[doc + 1] = worker->row(texts, doc, terms_, control);

@@ -68,7 +68,16 @@ struct Fitted {
   int64_t distinct = 0;  // terms before any was left out
 };
 
-Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads, Control& control);
+// `words` may be null, here and below.
+Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, const Words* words, int threads, Control& control);
+
+// The single words of the texts, by documents that hold them, falling; ties by bytes. `counts` are these documents.
+struct CountedWords {
+  TermList terms;
+  std::vector<int64_t> counts;
+};
+CountedWords count_words(const TextView& texts, const TfidfOptions& options, const Words* words, int threads,
+                         Control& control);
 
 // The fitted state, ready to look terms up. Read-only: any number of threads may use one.
 class Vectoriser {
@@ -76,7 +85,7 @@ class Vectoriser {
   // Throws std::invalid_argument when a term stands twice.
   Vectoriser(const TfidfOptions& options, const uint8_t* bytes, const int64_t* offsets, const float* idf, int64_t size);
   Vectoriser(const Vectoriser&) = delete;
-  Matrix transform(const TextView& texts, int threads, Control& control) const;
+  Matrix transform(const TextView& texts, const Words* words, int threads, Control& control) const;
 
  private:
   TfidfOptions options_;

@@ -8,8 +8,8 @@ namespace {
 // Fitting, first half: one worker's terms and the counts of the documents it got.
 class Counter {
  public:
-  Counter(const TfidfOptions& options, const Characters& characters)
-      : terms(hash_seed()), analyser_(options.rules, characters, options.grams) {}
+  Counter(const TfidfOptions& options, const Characters& characters, const Words* words)
+      : terms(hash_seed()), analyser_(options.rules, characters, options.grams, words) {}
 
   // Counts per document go to sizes[doc + 1].
   void count(const TextView& texts, DocBlock& block, int64_t* sizes, const Control& control) {
@@ -154,18 +154,19 @@ void make_rows(DocBlock& block, const std::vector<uint32_t>& map, RowMaker& rows
 
 using Counters = std::vector<std::unique_ptr<Counter>>;
 
-// The one pass over the text.
-Counters count_all(const TextView& texts, const TfidfOptions& options, std::vector<DocBlock>& blocks, int64_t* sizes,
-                   int threads, Control& control) {
+// The one pass over the text. With `keep` the blocks keep the counts of each document.
+Counters count_all(const TextView& texts, const TfidfOptions& options, const Words* words, bool keep,
+                   std::vector<DocBlock>& blocks, int64_t* sizes, int threads, Control& control) {
   const Characters characters(options.rules.lowercase, options.rules.strip);
   const auto tasks = static_cast<int64_t>(blocks.size());
   Counters counters(static_cast<size_t>(std::clamp<int64_t>(tasks, 1, threads)));
-  for (auto& counter : counters) counter = std::make_unique<Counter>(options, characters);
+  for (auto& counter : counters) counter = std::make_unique<Counter>(options, characters, words);
   control.total = texts.bytes();
   parallel_for(threads, tasks, control, [&](int64_t b, int worker) {
     DocBlock& block = blocks[static_cast<size_t>(b)];
     block.worker = worker;
     counters[static_cast<size_t>(worker)]->count(texts, block, sizes, control);
+    if (!keep) block.entries = Buffer<Entry>();
     control.done += bytes_of(texts, block);
   });
   return counters;
@@ -173,10 +174,26 @@ Counters count_all(const TextView& texts, const TfidfOptions& options, std::vect
 
 }  // namespace
 
-Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, int threads, Control& control) {
+CountedWords count_words(const TextView& texts, const TfidfOptions& options, const Words* words, int threads,
+                         Control& control) {
+  TfidfOptions plain;
+  plain.rules = options.rules;
+  plain.min_df = 1;
   std::vector<DocBlock> blocks = cut(texts);
   Buffer<int64_t> sizes(texts.docs + 1);
-  Counters counters = count_all(texts, options, blocks, sizes.data(), threads, control);
+  Counters counters = count_all(texts, plain, words, false, blocks, sizes.data(), threads, control);
+  merge(counters);
+  const std::vector<Ranked> ranked = rank(counters[0]->terms, plain, texts.docs);
+  CountedWords found{list_terms(ranked, 0, texts.docs), {}};
+  for (const Ranked& word : ranked) found.counts.push_back(word.count);
+  return found;
+}
+
+Fitted fit_tfidf(const TextView& texts, const TfidfOptions& options, const Words* words, int threads,
+                 Control& control) {
+  std::vector<DocBlock> blocks = cut(texts);
+  Buffer<int64_t> sizes(texts.docs + 1);
+  Counters counters = count_all(texts, options, words, true, blocks, sizes.data(), threads, control);
   std::vector<std::vector<uint32_t>> maps = merge(counters);
   const Terms& terms = counters[0]->terms;
   const std::vector<Ranked> ranked = rank(terms, options, texts.docs);

@@ -75,6 +75,8 @@ def _features_of(model: Model) -> str:
 
 def _changed(recipe: Recipe) -> None:
     usual = {row.path: row.default for row in describe(METHODS[recipe.method].recipe)}
+    if usual["tfidf.analyser"] == "auto":  # a model has what it was settled on, words unless the texts inflect
+        usual["tfidf.analyser"] = "words"
     rows = [row for row in describe(recipe) if row.default != usual[row.path]]
     show.say("")
     if not rows:

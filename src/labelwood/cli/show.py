@@ -15,6 +15,8 @@ from ..data import Dataset, ReadReport
 from ..errors import counted
 from ..metrics.ranking import Evaluation
 from ..models.predictor import Predictor
+from ..parts.inflection import FEWEST, inflection
+from ..recipes.recipe import Recipe
 
 
 class Stopped(BaseException):
@@ -149,6 +151,19 @@ def text_fields(report: ReadReport) -> None:
     if read:
         left = f"; not read: {_listed(report.left)}" if report.left else ""
         say(f"  text from {' and '.join(read)}{left}")
+
+
+def analyser(recipe: Recipe, data: Dataset) -> None:
+    """Show what a text is cut into, where that is left to the training text, and why."""
+    config = recipe.tfidf
+    if data.texts is None or not recipe.reads_words or config.analyser != "auto" or config.chars is not None:
+        return
+    found = inflection(data.texts)
+    what = "words and slices of rarer words" if found.strong else "words"
+    why = f"{100 * found.share:.0f} % of the words are unknown forms of known ones"
+    if found.words < FEWEST:
+        why = "too few to tell how much the language inflects"
+    say(f"  read as {what}: {why}")
 
 
 def absent_fields(name: str, report: ReadReport, model: Predictor) -> None:

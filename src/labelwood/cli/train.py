@@ -18,6 +18,7 @@ from ..errors import ConfigError, ModelFileError, counted
 from ..models.ensemble import load
 from ..models.predictor import Predictor
 from ..pipeline.train import identity, identity_of, problem_of, train_into
+from ..pipeline.words import settled
 from ..planning.estimate import within
 from ..recipes.extras import check_extras
 from ..recipes.recipe import Recipe
@@ -96,6 +97,8 @@ def train(
         held_out = load_data(valid, test, run.progress, "reading held-out data", fields)
     show.dataset(name_of(data), training)
     training = sides.over(training)
+    show.analyser(recipe, training)
+    recipe = settled(recipe, training)
     if time is not None:
         recipe = _timed(recipe, time, training, run, model)
     chooser = None if valid is not None and valid.is_dir() else held_out  # a folder's part is called test

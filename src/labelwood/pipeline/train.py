@@ -40,7 +40,7 @@ from .levels import TrainedLevel, label_centroids, shared_levels, train_levels
 from .networks import HeldOut, by_embedding, embed_label_texts, encode, fine_tune, held_out
 from .training_set import Problem, prepare
 from .trees import grow, grow_on
-from .words import read_words
+from .words import read_words, settled
 
 
 def train(
@@ -91,6 +91,7 @@ def problem_of(data: Dataset, recipe: Recipe, valid: Dataset | None) -> Problem:
 
 def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: Dataset | None = None) -> Predictor:
     """Train in a workspace of the caller's."""
+    recipe = settled(recipe, data)
     problem = problem_of(data, recipe, valid)
     facts = facts_of(data, recipe)
     check(recipe, facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from numpy.typing import NDArray
@@ -9,13 +10,22 @@ from numpy.typing import NDArray
 from ..arrays.sparse import Csr, Features, checked
 from ..arrays.texts import Texts
 from ..base.config import to_dict
+from ..data import Dataset
 from ..errors import DataError
 from ..parts.tfidf import Tfidf
+from ..recipes.recipe import Recipe
 from ..storage.keyed import Keyed
 from .costs import Cost, Sizes
 from .job import Documents, Job, Reader
 
 OWN = ("indptr", "indices", "data", "dense")  # arrays of the user's features in a stage
+
+
+def settled(recipe: Recipe, data: Dataset) -> Recipe:
+    """The recipe with an analyser that no longer depends on the texts; a settled one stays as it is."""
+    if data.texts is None or data.features is not None or not recipe.reads_words:
+        return recipe
+    return dataclasses.replace(recipe, tfidf=recipe.tfidf.settled(data.texts))
 
 
 def read_words(job: Job) -> Keyed[Documents]:

@@ -91,6 +91,7 @@ def within(data: Dataset, recipe: Recipe, run: Run) -> Run:
 def _measured(data: Dataset, recipe: Recipe, run: Run) -> Measured:
     """Two trials, and a few steps of an encoder."""
     held, problem = memory_budget.held(), prepare(data)
+    recipe = words.settled(recipe, data)
     check(recipe, facts_of(data, recipe))
     pair = trials(data, problem, recipe, run)
     sizes = sizes_of(data, problem, recipe, run, pair, held=held)

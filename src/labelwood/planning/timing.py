@@ -16,6 +16,7 @@ from ..errors import ConfigError, needs
 from ..parts.tree import level_sizes
 from ..pipeline.facts import facts_of
 from ..pipeline.training_set import prepare
+from ..pipeline.words import settled
 from ..recipes.checks import check
 from ..recipes.resolve import from_plain, tidy
 from ..storage import model_folder
@@ -77,6 +78,7 @@ def steps_within(seconds: float, data: Dataset, problem: Problem, recipe: Recipe
 def timed(recipe: Recipe, allowed: str | float, data: Dataset, run: Run, model: Path | None = None) -> Recipe:
     """The recipe with as many steps as fit the time; a run that is continued keeps those it was begun with."""
     budget = seconds(str(allowed))
+    recipe = settled(recipe, data)
     check(recipe, facts_of(data, recipe))
     kept = _kept_recipe(run.folder, model) if run.resume else None
     if kept is not None and kept.finetune.steps is not None:

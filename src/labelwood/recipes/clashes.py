@@ -267,6 +267,16 @@ def members_of_an_ensemble(case: Case) -> Iterator[str]:
         yield "ensemble.encoders is given, but encoder.model is none; set it to one of them, too."
 
 
+# --- words ---------------------------------------------------------------------------------------
+
+
+@clash
+def stems_are_of_a_language(case: Case) -> Iterator[str]:
+    tfidf = case.recipe.tfidf
+    if tfidf.analyser == "stems" and tfidf.stemmer is None:
+        yield "tfidf.analyser is 'stems', but tfidf.stemmer is none; name the language, such as german."
+
+
 # --- encoders and data ---------------------------------------------------------------------------
 
 

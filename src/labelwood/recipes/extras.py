@@ -7,14 +7,15 @@ import importlib.util
 from ..errors import MissingExtraError
 from .recipe import Recipe
 
-PACKAGES = {"neural": ("torch", "tokenizers", "safetensors"), "onnx": ("onnx", "onnxruntime")}
+PACKAGES = {"neural": ("torch", "tokenizers", "safetensors"), "onnx": ("onnx", "onnxruntime"), "stems": ("Stemmer",)}
 
 
 def extras_of(recipe: Recipe) -> tuple[str, ...]:
     """The extras that training by a recipe needs."""
-    if not recipe.encoder.on:
-        return ()
-    return ("neural",) if recipe.encoder.runtime == "torch" else ("neural", "onnx")
+    extras: tuple[str, ...] = ("stems",) if recipe.reads_words and recipe.tfidf.analyser == "stems" else ()
+    if recipe.encoder.on:
+        extras += ("neural",) if recipe.encoder.runtime == "torch" else ("neural", "onnx")
+    return extras
 
 
 def missing(recipe: Recipe) -> str | None:
