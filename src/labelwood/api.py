@@ -137,6 +137,7 @@ def plan(
     _check_run(run)
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
+    check_extras(recipe)
     dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
     return run_plan(dataset, recipe, run)
 

@@ -9,6 +9,7 @@ from ..base.run import Run
 from ..data import ReadOptions
 from ..planning.estimate import plan as make_plan
 from ..planning.estimate import within
+from ..recipes.extras import check_extras
 from ..recipes.resolve import resolve
 from . import show
 from .files import Sides, load_data, name_of
@@ -48,6 +49,7 @@ def plan(
     """
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
+    check_extras(recipe)
     run = Run(threads, memory=memory, progress=Terminal(), work=Path())  # as `train`, which has a workspace
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")

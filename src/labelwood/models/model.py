@@ -29,6 +29,7 @@ from ..parts.search import Ranked, SearchConfig
 from ..parts.tfidf import TOKENISER_VERSION, Tfidf, TfidfConfig
 from ..parts.tree import Tree
 from ..recipes.encoder_settings import EncoderConfig
+from ..recipes.extras import check_serving
 from ..recipes.recipe import Recipe
 from ..recipes.renames import current_table
 from ..recipes.resolve import from_plain
@@ -125,6 +126,8 @@ class Model(Predictor):
             return self.recipe.features.scaled(check_features(x, self.sparse_cols, self.dense_cols))
         assert texts is not None
         texts, words = self.texts_read(texts), None
+        if self.embedder is not None:
+            check_serving(self.embedder.config)
         if self.tfidf is not None:
             with progress.stage("reading words", len(texts), "docs") as tick:
                 words = self.tfidf.transform(texts, threads=threads, progress=tick)

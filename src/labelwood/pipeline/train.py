@@ -21,7 +21,7 @@ from ..arrays.names import Names
 from ..base.config import to_dict
 from ..base.run import Keeping, Run
 from ..data import Dataset
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, MissingExtraError
 from ..models.ensemble import Ensemble
 from ..models.model import Model
 from ..models.predictor import Predictor
@@ -99,7 +99,7 @@ def train_in(space: Workspace, data: Dataset, recipe: Recipe, run: Run, valid: D
     names = Names.of(problem.names), Names.of(data.label_texts)
     try:
         return _all_runs(Job(data, problem, recipe, recipe, run, space, names, facts))
-    except (ConfigError, DataError):
+    except (ConfigError, DataError, MissingExtraError):
         space.abandon()  # what was asked for cannot be trained: there is nothing to resume
         raise
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 
 from ..errors import MissingExtraError
+from .encoder_settings import EncoderConfig
 from .recipe import Recipe
 
+SERVING = {"neural": ("torch", "tokenizers"), "onnx": ("onnxruntime", "tokenizers")}
 PACKAGES = {"neural": ("torch", "tokenizers", "safetensors"), "onnx": ("onnx", "onnxruntime"), "stems": ("Stemmer",)}
 
 
@@ -30,3 +32,12 @@ def check_extras(recipe: Recipe, *, way_out: str = "") -> None:
     if package is not None:
         command = f"pip install 'labelwood[{','.join(extras_of(recipe))}]'"
         raise MissingExtraError(f"{recipe.method} needs {package}, which is not installed: {command}{way_out}.")
+
+
+def check_serving(encoder: EncoderConfig) -> None:
+    """MissingExtraError with the command that installs what a trained encoder needs to read texts."""
+    extra = "neural" if encoder.runtime == "torch" else "onnx"
+    package = next((name for name in SERVING[extra] if importlib.util.find_spec(name) is None), None)
+    if package is not None:
+        command = f"pip install 'labelwood[{extra}]'"
+        raise MissingExtraError(f"this model's encoder needs {package}, which is not installed: {command}.")

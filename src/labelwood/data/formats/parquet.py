@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from ...errors import DataError, MissingExtraError
+from ...errors import DataError, needs
 from ..parsing.input_pass import InputPass
 from ..parsing.rows import Row
 from .registry import Format, register
@@ -45,10 +45,8 @@ def _rows(reading: InputPass, file: Any, name: str) -> Iterator[Row]:
 
 
 def _open(path: str) -> Any:
-    try:
+    with needs("reading Parquet", "parquet"):
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError("reading Parquet needs pyarrow: pip install 'labelwood[parquet]'.") from error
     if path == "-":
         raise DataError("Parquet is read from its end and needs a file.", file="standard input")
     return _guarded(path, lambda: pq.ParquetFile(path))
