@@ -83,6 +83,9 @@ class Names(Sequence[str]):
             return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.arena, other.arena)
         return tuple(self) == other if isinstance(other, tuple) else NotImplemented
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Names.of, (tuple(self),)
+
     def __hash__(self) -> int:
         return hash(tuple(self))
 

@@ -18,7 +18,7 @@ from .. import limits
 from ..arrays.sparse import Csr, Features, checked
 from ..arrays.taxonomy import Taxonomy
 from ..arrays.texts import Texts
-from ..errors import DataError
+from ..errors import DataError, counted
 
 EXAMPLES = 5  # messages of bad lines that a report keeps
 
@@ -78,6 +78,12 @@ class Dataset:
     report: ReadReport = ReadReport()
     label_texts: tuple[str, ...] = ()  # label id → words a person would read, "" where there are none; or nothing
     taxonomy: Taxonomy | None = None  # the user's own tree over the labels
+
+    def __repr__(self) -> str:
+        kinds = {"text": self.texts, "features": self.features, "a taxonomy": self.taxonomy}
+        held = [name for name, value in kinds.items() if value is not None]
+        labels = "" if self.labels is None else f", {counted(len(self.names), 'label')}"
+        return f"<labelwood.Dataset: {counted(len(self), 'document')}{labels}; {', '.join(held) or 'labels alone'}>"
 
     def __len__(self) -> int:
         if self.texts is not None:

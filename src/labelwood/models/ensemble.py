@@ -29,8 +29,8 @@ from ..errors import ConfigError, LabelwoodError, ModelFileError, counted
 from ..parts.rank_average import EnsembleConfig, Ranking, merge
 from ..parts.search import Ranked
 from ..storage import model_folder
-from .model import Memo, Model, Tensors, from_stored
-from .predictor import Predictor
+from .model import Memo, Model, from_stored
+from .predictor import Predictor, Tensors, read_only
 
 UNEVEN = 10  # times the documents of another member: worth a warning
 LATER = frozenset({"records"})  # tensors of a large model that are verified on first use
@@ -76,10 +76,11 @@ class Ensemble(Predictor):
         self.data_key = keys[0] if len(set(keys)) == 1 else digest_plain(keys)
         self.rows = max(member.rows for member in self._members)
         self.labels, self._ids = _aligned(self._members)
-        self.counts = np.zeros(len(self.labels), np.int64)
+        counts = np.zeros(len(self.labels), np.int64)
         for member, ids in zip(self._members, self._ids, strict=True):
             where = slice(None) if ids is None else ids
-            self.counts[where] = np.maximum(self.counts[where], member.counts)
+            counts[where] = np.maximum(counts[where], member.counts)
+        self.counts = read_only(counts)
         self.label_texts = _texts(self._members, self._ids, len(self.labels))
 
     @property
@@ -94,6 +95,11 @@ class Ensemble(Predictor):
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write all members into one model folder; what they have in common is stored once."""
+        model_folder.save(Path(folder), *self._contents(), overwrite=overwrite)
+        LOG.info("saved %r to %s", self, folder)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Tensors]]:
+        """Meta and parts of its folder."""
         parts: dict[str, Tensors] = {}
         names: dict[tuple[str, str], str] = {}  # (part, digest) → the name it is stored under
         members = []
@@ -104,10 +110,7 @@ class Ensemble(Predictor):
                 used[part] = names.setdefault((part, digest_tensors(tensors)), new)
                 parts[used[part]] = tensors
             members.append({**member.meta(), "parts": used})
-        model_folder.save(
-            Path(folder), {"ensemble": to_dict(self.config), "members": members}, parts, overwrite=overwrite
-        )
-        LOG.info("saved %r to %s", self, folder)
+        return {"ensemble": to_dict(self.config), "members": members}, parts
 
     @cached_property
     def _common(self) -> int:
@@ -162,6 +165,16 @@ def load(folder: str | Path) -> Predictor:
     """
     stored = model_folder.load(Path(folder), later=LATER)
     LOG.info("opening the model in %s", folder)
+    return _read(stored, str(folder))
+
+
+def unpacked(files: Mapping[str, bytes]) -> Predictor:
+    """A model from the files of its folder, in memory: what reads a pickled model. All checks of `load` are made."""
+    return _read(model_folder.unpack(files), "what was packed")
+
+
+def _read(stored: model_folder.Stored, where: str) -> Predictor:
+    """A model or an ensemble, all checked."""
     try:
         if "members" in stored.meta:
             return _from_stored(stored.meta, stored.parts)
@@ -169,7 +182,7 @@ def load(folder: str | Path) -> Predictor:
     except ModelFileError:
         raise
     except (LabelwoodError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise ModelFileError(f"{folder} is not a sound model: {error}") from error
+        raise ModelFileError(f"{where} is not a sound model: {error}") from error
 
 
 def _from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors]) -> Ensemble:

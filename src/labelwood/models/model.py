@@ -36,9 +36,8 @@ from ..recipes.resolve import from_plain
 from ..storage import model_folder
 from ..storage.migrations import SECTIONS
 from .descent import Beam, Descent, Level
-from .predictor import Predictor
+from .predictor import Predictor, Tensors, read_only
 
-Tensors = Mapping[str, NDArray[Any]]
 Memo = dict[tuple[int, str], Any]
 META = {"recipe", "data", "rows", "labels", "sparse_cols", "dense_cols", "tokeniser", "encoder", "search", "reads"}
 
@@ -64,6 +63,9 @@ class Model(Predictor):
     embedder: Embedder | None = None  # the encoder, where the recipe has one
     text_fields: tuple[TextField, ...] | None = None  # of a record; none: the usual ones; None: as schema 1 read it
     search: SearchConfig | None = None  # where it is not the recipe's: a network's levels are searched in their own way
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", read_only(self.counts))
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{size:,}" for size in self.tree.sizes)
@@ -163,8 +165,12 @@ class Model(Predictor):
 
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
-        model_folder.save(Path(folder), self.meta(), self.parts(), overwrite=overwrite)
+        model_folder.save(Path(folder), *self._contents(), overwrite=overwrite)
         LOG.info("saved %r to %s", self, folder)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Tensors]]:
+        """Meta and parts of its folder."""
+        return self.meta(), self.parts()
 
     def meta(self) -> dict[str, Any]:
         """Meta of the model, as the manifest has it."""

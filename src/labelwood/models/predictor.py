@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,13 @@ from ..errors import ConfigError, DataError
 from ..metrics.ranking import Evaluation, MetricsConfig, evaluate
 from ..parts.search import Ranked
 from ..recipes.recipe import Recipe
+from ..storage import model_folder
 
 if TYPE_CHECKING:
     from .model import Model
 
 Documents = Sequence[str] | Sequence[Mapping[str, Any]]  # texts, or records with fields
+Tensors = Mapping[str, NDArray[Any]]
 Predictions = list[list[tuple[str, float]]]
 
 
@@ -65,6 +67,22 @@ class Predictor:
     def save(self, folder: str | Path, *, overwrite: bool = True) -> None:
         """Write the model folder; an existing model there is replaced in one step or left as it was."""
         raise NotImplementedError
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Tensors]]:
+        """Meta and parts of its folder."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds the files of the model's folder, and opening it makes all the checks of `load`."""
+        from .ensemble import unpacked  # it is made of models, and stands above this file
+
+        return unpacked, (model_folder.pack(*self._contents()),)
+
+    def __copy__(self) -> Self:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def verify(self) -> None:
         """Check now what a large model on disk leaves to first use; ModelFileError says what is damaged."""
@@ -247,6 +265,13 @@ class Predictor:
         if scores.min() < 0:  # margins: stay below the last of the row
             scores[fill] = np.broadcast_to(scores.min(axis=1, keepdims=True), scores.shape)[fill]
         return ids, scores
+
+
+def read_only(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same numbers, which nobody can change through this array."""
+    view = counts.view()
+    view.flags.writeable = False
+    return view
 
 
 def as_dataset(

@@ -93,8 +93,7 @@ class Stored:
 def save(folder: AnyPath, meta: Mapping[str, Any], parts: Mapping[str, Tensors], *, overwrite: bool = True) -> None:
     """Write a model folder, or replace the model in it. StorageError: the disk refused, the old model is intact."""
     folder = atomic_files.as_path(folder)
-    chunks = {_checked_part(part): safetensors_file.encode(tensors) for part, tensors in parts.items()}
-    files = {part: _entry(part, chunks[part]) for part in sorted(chunks)}
+    chunks, files = _encoded(parts)
     manifest = _spell_manifest(meta, files)
     atomic_files.make_folder(folder)
     busy = f"another process is saving a model to {folder}; wait for it, or choose another folder."
@@ -123,6 +122,30 @@ def load(folder: AnyPath, *, later: Collection[str] = ()) -> Stored:
             if raw == before:
                 raise ModelFileError(f"{error.filename} is missing; {REPAIR}.") from error
             before = raw  # a save may have replaced the model between manifest and file: look again
+
+
+def pack(meta: Mapping[str, Any], parts: Mapping[str, Tensors]) -> dict[str, bytes]:
+    """The files of a model folder by name, in memory: what a pickle of a model carries."""
+    chunks, files = _encoded(parts)
+    manifest = _spell_manifest(meta, files)
+    return {MANIFEST: manifest} | {entry.name: b"".join(chunks[part]) for part, entry in files.items()}
+
+
+def unpack(files: Mapping[str, bytes]) -> Stored:
+    """Verify every byte of what `pack` gave and hand it out, as `load` does with a folder."""
+    if not isinstance(files, Mapping) or not all(isinstance(content, bytes) for content in files.values()):
+        raise ModelFileError("a packed model must be files by name, as bytes.")
+    if MANIFEST not in files:
+        raise ModelFileError(f"the packed model holds no {MANIFEST}.")
+    manifest = _parse_manifest(files[MANIFEST], MANIFEST)
+    parts = {}
+    for part, entry in manifest.files.items():
+        if entry.name not in files:
+            raise ModelFileError(f"{entry.name} is missing in the packed model.")
+        blocks = _Blocks(Path(entry.name), entry, memoryview(files[entry.name]))
+        blocks.check(0, entry.bytes)
+        parts[part] = safetensors_file.decode(blocks.data, entry.name)
+    return Stored(manifest, parts)
 
 
 def describe(folder: AnyPath) -> Manifest:
@@ -168,6 +191,14 @@ def erase(folder: Path) -> None:
         if not atomic_files.names(folder):
             with suppress(FileNotFoundError):
                 atomic_files.system.rmdir(folder)
+
+
+def _encoded(parts: Mapping[str, Tensors]) -> tuple[dict[str, Sequence[Chunk]], dict[str, FileEntry]]:
+    """The bytes of each part's file, and its entry in the manifest."""
+    chunks: dict[str, Sequence[Chunk]] = {}
+    for part, tensors in parts.items():
+        chunks[_checked_part(part)] = safetensors_file.encode(tensors)
+    return chunks, {part: _entry(part, chunks[part]) for part in sorted(chunks)}
 
 
 def _checked_part(part: str) -> str:
@@ -328,25 +359,25 @@ def _read_data(folder: Path, entry: FileEntry, later: Collection[str]) -> dict[s
     path = folder / entry.name
     if not later:
         return safetensors_file.decode(_verified(path, entry), str(path))
-    blocks = _Blocks(path, entry)
+    blocks = _Blocks(path, entry, atomic_files.read(path))
     return safetensors_file.decode(blocks.data, str(path), blocks.check, later)
 
 
 def _verified(path: Path, entry: FileEntry) -> memoryview:
     """The mapped bytes, after their digests were found right: what is verified is what is used."""
-    blocks = _Blocks(path, entry)
+    blocks = _Blocks(path, entry, atomic_files.read(path))
     blocks.check(0, entry.bytes)
     return blocks.data
 
 
 class _Blocks:
-    """A mapped file whose blocks are compared with their digests when they are asked for.
+    """The bytes of a file, whose blocks are compared with their digests when they are asked for.
 
     Threads may share it: two that ask for the same block at once both hash it, and both come to the same end.
     """
 
-    def __init__(self, path: Path, entry: FileEntry) -> None:
-        self.path, self.entry, self.data = path, entry, atomic_files.read(path)
+    def __init__(self, path: Path, entry: FileEntry, data: memoryview) -> None:
+        self.path, self.entry, self.data = path, entry, data
         if len(self.data) != entry.bytes:
             raise ModelFileError(f"{path} has {len(self.data)} bytes, but should have {entry.bytes}; {REPAIR}.")
         self._right = bytearray(len(entry.sha256))  # 1: the block was hashed and found right
