@@ -23,7 +23,7 @@ import pytest
 import labelwood as lw
 from labelwood import cli
 from labelwood.base.progress import Silent
-from labelwood.cli import show
+from labelwood.cli.streams import Stopped
 from labelwood.data import Dataset, from_lists, from_matrix
 from labelwood.pipeline.training_set import prepare
 from toy import keyword_set
@@ -210,7 +210,7 @@ def test_stopped_before_a_stage_was_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(*args: object, **options: object) -> None:
-        raise show.Stopped(signal.SIGINT)
+        raise Stopped(signal.SIGINT)
 
     data = tmp_path / "t.jsonl"
     data.write_text(_lines(), encoding="utf-8")

@@ -121,7 +121,7 @@ class Terminal(Silent):
         self._drawn = float("-inf")
         self._bar: Any = None
         self._note = ""
-        self._make_bar = _bar_maker(self._stream) if self._stream.isatty() else None
+        self._make_bar = _bar_maker(self._stream) if _is_terminal(self._stream) else None
 
     def _tick(self, path: str, start: float, total: int, unit: str) -> Tick:
         expected = total
@@ -169,6 +169,11 @@ class Terminal(Silent):
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Can a line be drawn there? Not on a stream that is closed, or was never there."""
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def status(done: int, total: int, unit: str, seconds: float, before: int = 0) -> str:

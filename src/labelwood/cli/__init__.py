@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 a clear error (one line `error: …` on stderr), 2 wrong u
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 import warnings
@@ -20,7 +19,8 @@ import typer
 
 from ..errors import ConfigError, LabelwoodError
 from . import analyse, compare, ensemble, evaluate, inspect, plan, predict, quickstart, train
-from .show import Stopped, complain
+from .show import complain
+from .streams import Stopped, guarded
 
 app = typer.Typer(
     name="labelwood",
@@ -67,28 +67,33 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; nothing escapes but bugs."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot spell a label is no failure
-    with _signals(), _plain_warnings():
+    with guarded(), _signals(), _plain_warnings():
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal that cannot spell a label is no failure
         try:
-            code = _run(arguments)
-            sys.stdout.flush()
-        except LabelwoodError as error:
-            lines = error.lines if isinstance(error, ConfigError) else ()  # of settings that clash
-            for line in lines or (str(error),):
-                complain("error", line)
-            code = 1
-        except MemoryError:
-            complain("error", "there is not enough memory; use a machine with more, or less data.")
-            code = 1
-        except BrokenPipeError:
-            code = 128 + signal.SIGPIPE
+            return _reported(arguments)
         except Stopped as stop:
-            code = 128 + stop.signal
-        if code == 128 + signal.SIGPIPE:
-            _drop_output()
-    return code
+            if stop.signal != signal.SIGPIPE:  # a reader that has left wants no more words
+                complain("stopped", stop.note or f"by {'Ctrl-C' if stop.signal == signal.SIGINT else stop.signal.name}")
+            return 128 + stop.signal
+
+
+def _reported(arguments: Sequence[str] | None) -> int:
+    """Run the command; an error is a line each on stderr."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except LabelwoodError as error:
+        lines = error.lines if isinstance(error, ConfigError) else ()  # of settings that clash
+        for line in lines or (str(error),):
+            complain("error", line)
+    except MemoryError:
+        complain("error", "there is not enough memory; use a machine with more, or less data.")
+    except BrokenPipeError:
+        raise Stopped(signal.SIGPIPE) from None
+    return 1
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -124,9 +129,3 @@ def _plain_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: complain("warning", str(message))
         yield
-
-
-def _drop_output() -> None:
-    """Python flushes stdout at exit and would complain; let it flush into nothing."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,29 +8,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .. import limits
 from ..base.progress import Terminal
 from ..data import ReadOptions, read
 from ..errors import MissingExtraError
 from ..models.ensemble import load
 from ..reports.figures import draw_analysis
+from ..storage import targets
 from . import show
 from .files import write
-from .options import DATA_FLAGS, ModelFolder, Threads, expand
+from .options import DATA_FLAGS, ModelFolder, TestData, Threads, expand, place, whole
 
 if TYPE_CHECKING:
     from ..evaluation.network_analysis import Analysis
+
+FILES = ("analysis.json", "beside.json", "attention.svg", "similarity.svg")
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
 def analyse(
     model: ModelFolder,
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="Held-out data.", show_default=False)],
+    test: TestData,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where JSON and figures go.")] = Path("analysis"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=place, help="Where JSON and figures go.")] = Path(
+        "analysis"
+    ),
     beside: Annotated[
-        Path | None, typer.Option("--beside", metavar="DIR", help="Another model, drawn into the same figures.")
+        Path | None,
+        typer.Option("--beside", metavar="DIR", parser=place, help="Another model, drawn into the same figures."),
     ] = None,
-    most: Annotated[int, typer.Option("--most", help="Documents that are looked at.", min=1)] = 4000,
+    most: Annotated[
+        int,
+        typer.Option("--most", metavar="N", parser=whole(1, limits.MAX_INDEX), help="Documents that are looked at."),
+    ] = 4000,
     threads: Threads = 0,
     options: ReadOptions,
 ) -> None:
@@ -41,6 +51,7 @@ def analyse(
     """
     from ..evaluation.network_analysis import analyse as look
 
+    targets.check_folder(out, [test], FILES)
     opened = [(folder, load(folder)) for folder in (model, beside) if folder is not None]
     found = []
     for folder, loaded in opened:

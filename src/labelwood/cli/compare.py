@@ -13,7 +13,7 @@ from ..base.progress import Terminal
 from ..base.run import Run
 from ..data import ReadOptions
 from ..errors import MissingExtraError, TrainingError
-from ..reports.leaderboard import USUAL, Files, Standing, recipes
+from ..reports.leaderboard import USUAL, Files, Standing, check_out, recipes
 from ..reports.leaderboard import compare as run_all
 from . import show
 from .files import Sides, write
@@ -29,13 +29,14 @@ from .options import (
     TrainingData,
     expand,
     parse_settings,
+    place,
 )
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def compare(
     data: TrainingData,
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="Held-out data.", show_default=False)],
+    test: Annotated[Path, typer.Argument(metavar="TEST", parser=place, help="Held-out data.", show_default=False)],
     *,
     methods: Annotated[
         str | None,
@@ -48,7 +49,9 @@ def compare(
     ] = None,
     time: TimeAllowed = None,
     anchor: Annotated[str | None, typer.Option("--anchor", help="Gains are told over this one.")] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Results, models and figure.")] = Path("comparison"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=place, help="Results, models and figure.")] = Path(
+        "comparison"
+    ),
     set_: Settings = None,
     seed: Seed = None,
     label_texts: LabelTextsFile = None,
@@ -64,12 +67,12 @@ def compare(
     """
     from ..planning.timing import seconds
 
+    check_out(out, files := Files(data, test, label_texts, taxonomy))
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     chosen = recipes(names, parse_settings(set_ or []), seed, taxonomy=taxonomy is not None)
     Sides(label_texts, taxonomy)  # a mistake in them is better found now
     allowed = None if time is None else seconds(time)
     run = Run(threads, device, progress=Terminal())
-    files = Files(data, test, label_texts, taxonomy)
     board = run_all(files, chosen, out, seconds=allowed, anchor=anchor, run=run, options=options)
     if board.rows:
         table(board.rows, anchor if board.rows[0].gain is not None else None)

@@ -10,18 +10,19 @@ import typer
 from ..errors import ConfigError, counted
 from ..models.ensemble import Ensemble, load
 from ..parts.rank_average import EnsembleConfig
-from ..storage import model_folder
+from ..storage import model_folder, targets
 from . import show
-from .options import ENSEMBLE_FLAGS, expand
+from .options import ENSEMBLE_FLAGS, NewModel, expand, place
 
 
 @expand("config", EnsembleConfig(), ENSEMBLE_FLAGS)
 def ensemble(
     models: Annotated[
-        list[Path], typer.Argument(metavar="MODEL...", help="Folders of trained models.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="MODEL", parser=place, help="Folders of trained models.", show_default=False),
     ],
     *,
-    model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
+    model: NewModel,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model in DIR.")] = False,
     config: EnsembleConfig,
 ) -> None:
@@ -33,6 +34,7 @@ def ensemble(
     if model_folder.exists(model) and not overwrite:
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
     model_folder.check_target(model, overwrite=True)
+    targets.check_model(model, [])
     made = Ensemble([load(folder) for folder in models], config)
     if config.average in {"mean", "softmax"} and len({member.gives_margins for member in made.members}) > 1:
         show.complain(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,14 +13,14 @@ from ..metrics.ranking import MetricsConfig
 from ..models.ensemble import load
 from . import show
 from .files import Tally, check_target, name_of, write
-from .options import DATA_FLAGS, METRIC_FLAGS, ModelFolder, Threads, expand
+from .options import DATA_FLAGS, METRIC_FLAGS, ModelFolder, TestData, Threads, expand
 
 
 @expand("options", ReadOptions(split="test"), DATA_FLAGS)
 @expand("metrics", MetricsConfig(), METRIC_FLAGS)
 def evaluate(
     model: ModelFolder,
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="Held-out data; '-' is stdin.", show_default=False)],
+    test: TestData,
     *,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the metrics here; '-' is stdout, no table.")
@@ -34,7 +33,7 @@ def evaluate(
 
     P, R, nDCG, PSP, PSnDCG, coverage and macro-F1 at k, in percent, with bootstrap intervals.
     """
-    check_target(json_)
+    check_target(json_, test)
     loaded, tally = load(model), Tally()
     with Terminal().stage("predicting", 0, "bytes") as tick:  # block by block: the input may be larger than memory
         blocks = tally.watch(stream(test, options, need_labels=True, fields=loaded.record_fields, progress=tick))

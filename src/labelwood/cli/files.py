@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,7 +20,8 @@ from ..data import (
     with_taxonomy,
 )
 from ..data.parsing.fields import Reading
-from ..storage import atomic_files
+from ..errors import ConfigError
+from ..storage import atomic_files, targets
 from . import show
 
 
@@ -75,10 +75,14 @@ class Tally:
             yield block
 
 
-def check_target(target: str | None) -> None:
-    """Would `write` be refused? Asked before the work; nothing is written."""
+def check_target(target: str | None, *inputs: str | Path | None) -> None:
+    """Would `write` be refused, or lose one of the inputs? Asked before the work; nothing is written."""
+    given = [0 if str(path) == "-" else path for path in inputs if path is not None]
     if target is None or target == "-":
+        targets.check_file(1, given)
         return
+    if not target:
+        raise ConfigError("the name of the file to write is empty; name one, or '-' for standard output.")
     path = atomic_files.as_path(target)
     with atomic_files.refusing(path):
         if path.is_dir():
@@ -87,6 +91,7 @@ def check_target(target: str | None) -> None:
         folder.stat()
         if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    targets.check_file(path, given)
 
 
 def write(target: str | None, chunks: Iterable[bytes]) -> None:
@@ -104,11 +109,7 @@ def write(target: str | None, chunks: Iterable[bytes]) -> None:
 
 
 def _to_stdout(chunks: Iterable[bytes]) -> None:
-    stream = sys.stdout.buffer
     sys.stdout.flush()
     for chunk in chunks:
-        try:
-            stream.write(chunk)
-            stream.flush()
-        except BrokenPipeError:
-            raise show.Stopped(signal.SIGPIPE) from None
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()

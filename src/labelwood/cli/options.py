@@ -75,8 +75,25 @@ def choice(allowed: tuple[str, ...]) -> Callable[[Any], str]:
     return parse
 
 
-ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a trained model.", show_default=False)]
-TrainingData = Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data; '-' is stdin.", show_default=False)]
+def place(value: Any) -> Path:
+    """Reads the path of a file or folder; an empty one, such as an unset variable of a script gives, is wrong usage."""
+    if value == "":
+        raise typer.BadParameter("it is empty; name a file or a folder.")
+    return Path(value)
+
+
+ModelFolder = Annotated[
+    Path, typer.Argument(metavar="MODEL", parser=place, help="Folder of a trained model.", show_default=False)
+]
+NewModel = Annotated[
+    Path, typer.Option("--model", "-m", metavar="DIR", parser=place, help="Folder to write.", show_default=False)
+]
+TrainingData = Annotated[
+    Path, typer.Argument(metavar="TRAIN", parser=place, help="Training data; '-' is stdin.", show_default=False)
+]
+TestData = Annotated[
+    Path, typer.Argument(metavar="TEST", parser=place, help="Held-out data; '-' is stdin.", show_default=False)
+]
 MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")]
 PresetName = Annotated[
     str | None,
@@ -84,7 +101,9 @@ PresetName = Annotated[
         "--preset", metavar="NAME", help="Named settings of the method: one, or a,b,… where a later one wins."
     ),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in a TOML file.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", parser=place, help="Settings in a TOML file.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="One setting, e.g. linear.threshold=0.05 (may be repeated)."),
@@ -111,7 +130,8 @@ TimeAllowed = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", metavar="cpu|cuda|mps", help="Where an encoder is trained.")]
 LogsFolder = Annotated[
-    Path | None, typer.Option("--logs", metavar="DIR", help="Write TensorBoard's events of a fine-tuning there.")
+    Path | None,
+    typer.Option("--logs", metavar="DIR", parser=place, help="Write TensorBoard's events of a fine-tuning there."),
 ]
 KeepEvery = Annotated[
     float, typer.Option("--keep-every", metavar="SECONDS", min=0, help="Between two kept states of a fine-tuning.")
@@ -123,21 +143,21 @@ Seed = Annotated[
 HeldOutFile = Annotated[
     Path | None,
     typer.Option(
-        "--valid", metavar="FILE",
+        "--valid", metavar="FILE", parser=place,
         help="Held-out data to measure on, and to choose checkpoints by (a folder's test part is only measured on).",
     ),
 ]  # fmt: skip
 LabelTextsFile = Annotated[
     Path | None,
     typer.Option(
-        "--label-texts", metavar="FILE",
+        "--label-texts", metavar="FILE", parser=place,
         help="Texts of labels (JSON, CSV, TSV), shown by `predict`; labels.kind = text trains on them.",
     ),
 ]  # fmt: skip
 TaxonomyFile = Annotated[
     Path | None,
     typer.Option(
-        "--taxonomy", metavar="FILE",
+        "--taxonomy", metavar="FILE", parser=place,
         help="Your own label tree, child and parent (TSV, CSV, JSON): it shapes all trees; see docs/reference/data.md.",
     ),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from ..data import ReadOptions, from_lists, stream
 from ..models.ensemble import load
 from . import show
 from .files import Tally, check_target, name_of, write
-from .options import DATA_FLAGS, ModelFolder, Threads, choice, expand, whole
+from .options import DATA_FLAGS, ModelFolder, Threads, choice, expand, place, whole
 from .predictions import OUTPUT_FORMATS, format_for, lines
 
 
@@ -23,7 +23,8 @@ from .predictions import OUTPUT_FORMATS, format_for, lines
 def predict(
     model: ModelFolder,
     source: Annotated[
-        str | None, typer.Argument(metavar="INPUT", help="File or folder; '-' is stdin.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="INPUT", parser=place, help="File or folder; '-' is stdin.", show_default=False),
     ] = None,
     *,
     text: Annotated[
@@ -57,7 +58,7 @@ def predict(
     """
     if (source is None) == (not text):
         raise typer.BadParameter("give INPUT or --text, one of the two.")
-    check_target(output)
+    check_target(output, source)
     loaded, kind = load(model), format_for(output, output_format)
     if text:
         write(output, lines(loaded, [from_lists(text)], k, threads, kind))
@@ -68,7 +69,7 @@ def predict(
     progress: Progress = Silent() if on_screen else Terminal()
     with progress.stage("predicting", 0, "bytes") as tick:
         unlabelled = dataclasses.replace(options, labels=None, relevance=None)
-        blocks = stream(Path(source), unlabelled, fields=loaded.record_fields, progress=tick)
+        blocks = stream(source, unlabelled, fields=loaded.record_fields, progress=tick)
         write(output, lines(loaded, tally.watch(blocks), k, threads, kind))
     show.bad_lines(name_of(source), tally.report)
     show.absent_fields(name_of(source), tally.report, loaded)

@@ -25,8 +25,9 @@ from ..pipeline.train import train_into
 from ..pipeline.training_set import prepare
 from ..quickstart import quickstart_path
 from ..recipes.resolve import resolve
-from ..storage import model_folder
+from ..storage import model_folder, targets
 from . import show
+from .options import place
 
 _SHOWN = 3  # documents
 _K = 5  # labels of each
@@ -34,7 +35,8 @@ _K = 5  # labels of each
 
 def quickstart(
     model: Annotated[
-        Path, typer.Option("--model", "-m", metavar="DIR", help="Where to save; a model there is replaced.")
+        Path,
+        typer.Option("--model", "-m", metavar="DIR", parser=place, help="Where to save; a model there is replaced."),
     ] = Path("quickstart-model"),
     linear_only: Annotated[bool, typer.Option("--linear-only", help="Leave out the transformer: seconds.")] = False,
 ) -> None:
@@ -46,6 +48,7 @@ def quickstart(
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))
     for folder in (model, tuned):
         model_folder.check_target(folder, overwrite=True)
+        targets.check_model(folder, [])
         _refuse_foreign(folder, training)
     show.heading("Debian packages: from the description to the tags", first=True)
     show.dataset("training", training)
@@ -109,7 +112,8 @@ def _has_neural() -> bool:
     missing = [name for name in ("torch", "tokenizers", "onnx", "onnxruntime") if not importlib.util.find_spec(name)]
     if missing:
         show.say(
-            f"{missing[0]} is not installed, so the transformer is left out; install labelwood[neural,onnx] to see it"
+            f"{missing[0]} is not installed, so the transformer is left out; "
+            "to see it: pip install 'labelwood[neural,onnx]'"
         )
     return not missing
 

@@ -5,7 +5,6 @@ Tables are aligned text that fits 80 columns, the same in a pipe; colour only on
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,18 +17,13 @@ from ..models.predictor import Predictor
 from ..parts.inflection import FEWEST, inflection
 from ..recipes.recipe import Recipe
 
-
-class Stopped(BaseException):
-    """A signal asked us to stop. Not an Exception: nothing on the way up may take it for a failure."""
-
-    def __init__(self, number: signal.Signals) -> None:
-        super().__init__(number.name)
-        self.signal = number
+JOINERS = "\u200c\u200d"  # they shape letters, and steer nothing
+WIDE_ENOUGH = 80  # columns: on a narrower terminal a line is better folded than numbers cut
 
 
 def complain(kind: str, message: str) -> None:
     """`error: …` or `warning: …` on stderr, on one line."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         print(f"{kind}: {_printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
@@ -98,22 +92,22 @@ def _print(renderable: Any) -> None:
     from rich.console import Console  # late: most commands print little
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDE_ENOUGH)
     with console.capture() as captured:
         console.print(renderable, crop=False)
     _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def _write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()  # a log shows it while training goes on
-    except BrokenPipeError:
-        raise Stopped(signal.SIGPIPE) from None
+    sys.stdout.write(text)
+    sys.stdout.flush()  # a log shows it while training goes on
 
 
 def _printable(text: str) -> str:
-    """Control characters of somebody's data must not steer the terminal."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Control characters of somebody's data must not steer the terminal, nor the direction of what is read there."""
+    return "".join(
+        c if c.isprintable() or c in JOINERS else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def dataset(name: str, data: Dataset) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from ..planning.estimate import within
 from ..recipes.extras import check_extras
 from ..recipes.recipe import Recipe
 from ..recipes.resolve import resolve
-from ..storage import model_folder
+from ..storage import model_folder, targets
 from ..storage.run_folder import differences, has_stages, leftover, started, work_folder
 from ..storage.stage_cache import Workspace
 from . import show
@@ -38,6 +38,7 @@ from .options import (
     LogsFolder,
     Memory,
     MethodName,
+    NewModel,
     PresetName,
     Seed,
     Settings,
@@ -48,13 +49,14 @@ from .options import (
     expand,
     parse_settings,
 )
+from .streams import Stopped
 
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def train(
     data: TrainingData,
     *,
-    model: Annotated[Path, typer.Option("--model", "-m", metavar="DIR", help="Folder to write.", show_default=False)],
+    model: NewModel,
     method: MethodName = "xr-linear",
     preset: PresetName = None,
     config: ConfigFile = None,
@@ -84,10 +86,8 @@ def train(
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     check_extras(recipe)
     progress = Terminal()
-    run = Run(
-        threads, device, memory, progress, work_folder(model), resume, overwrite, on_event=_teller(progress, logs)
-    )
-    _check_free(model, run)
+    run = Run(threads, device, memory, progress, work_folder(model), resume, overwrite)
+    _check_free(model, run, logs, [data, valid, label_texts, taxonomy, config])
     sides = Sides(label_texts, taxonomy)
     training = load_data(data, options, run.progress, "reading data")
     held_out = None  # read before training: a mistake in it is better found now
@@ -105,7 +105,7 @@ def train(
     if resume and _is_finished(model, _identity(training, recipe, chooser), training, run, keep_work):
         show.say(f"{model}: already trained on this data with these settings; nothing to do")
         return
-    run = within(training, recipe, run)
+    run = dataclasses.replace(within(training, recipe, run), on_event=_teller(progress, logs))
     with _saying_what_is_kept(run):
         keeping = Keeping(every=keep_every)
         trained = train_into(model, training, recipe, run, valid=chooser, keeping=keeping, keep_work=keep_work)
@@ -131,10 +131,10 @@ def _saying_what_is_kept(run: Run) -> Iterator[None]:
     """Tell how a run goes on that was stopped."""
     try:
         yield
-    except show.Stopped:
+    except Stopped as stop:
         if run.folder is not None and started(run.folder):
             kept = "finished stages are" if has_stages(run.folder) else "no stage was finished, but the run is"
-            show.complain("stopped", f"{kept} kept in {run.work}; the same command with --resume continues.")
+            stop.note = f"{kept} kept in {run.work}; the same command with --resume continues."
         raise
 
 
@@ -156,12 +156,17 @@ def _teller(progress: Terminal, logs: Path | None) -> Callable[[Event], None]:
     return tell
 
 
-def _check_free(model: Path, run: Run) -> None:
-    """Refuse now what would be refused at the end."""
+def _check_free(model: Path, run: Run, logs: Path | None, inputs: Sequence[Path | None]) -> None:
+    """Refuse now what would be refused at the end, or would lose an input."""
     if model_folder.exists(model) and not (run.overwrite or run.resume):
         raise ConfigError(f"there is a model in {model}; choose another folder, or replace it with --overwrite.")
     model_folder.check_target(model, overwrite=True)
     assert run.folder is not None
+    given = [path for path in (*inputs, logs) if path is not None and str(path) != "-"]
+    for folder in (model, run.folder):
+        targets.check_model(folder, given)
+    if logs is not None:
+        targets.check_folder(logs, [], [])
     if started(run.folder) and not (run.overwrite or run.resume):
         raise leftover(run.folder)
 

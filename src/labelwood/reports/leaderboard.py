@@ -26,7 +26,7 @@ from ..pipeline.training_set import prepare
 from ..recipes.extras import check_extras, missing
 from ..recipes.recipe import Recipe
 from ..recipes.resolve import acting, from_plain, resolve
-from ..storage import atomic_files
+from ..storage import atomic_files, targets
 from .figures import draw_leaderboard
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def compare(
 ) -> Leaderboard:  # fmt: skip
     """Train and measure all of them; `seconds` is for all that fine-tune an encoder."""
     _check_run(run)
+    check_out(out, files)
     if anchor is not None and anchor not in chosen:
         raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
     with atomic_files.refusing(out):
@@ -165,6 +166,12 @@ def compare(
     if base:
         rows = [dataclasses.replace(row, gain=100 * (row.metrics["P@1"] / base - 1)) for row in rows]
     return Leaderboard(tuple(sorted(rows, key=lambda row: -row.metrics["P@1"])), tuple(failed), out)
+
+
+def check_out(out: Path, files: Files) -> None:
+    """Refuse a folder in which the results would replace an input, or stand in a model."""
+    inputs = [path for path in files.plain().values() if path is not None]
+    targets.check_folder(out, inputs, ("leaderboard.json", "leaderboard.svg", "plan.json"))
 
 
 def _check_run(run: Run) -> None:
