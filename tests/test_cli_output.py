@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import labelwood as lw
-from labelwood.cli import main
+from labelwood.cli import main, show
 from labelwood.cli.predictions import format_for
 from labelwood.data import read
+from labelwood.storage.atomic_files import refused
 from toy import keyword_set
 
 URI = "http://example.org/"
@@ -102,3 +104,46 @@ def test_the_format_is_that_asked_for_or_the_suffix():
 def test_an_unknown_format_is_wrong_usage(model, capsys):
     assert main(["predict", str(model), "--text", "a", "--output-format", "xml"]) == 2
     assert "it must be jsonl, csv, tsv or annif, but is 'xml'" in " ".join(capsys.readouterr().err.split())
+
+
+# DEL, C1, the marks and embeddings of direction, the line and paragraph separators, the byte order mark
+STEERING = "\x7f\x80\x9b\x9f\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff"
+
+
+def test_characters_that_steer_a_terminal_are_escaped_in_json(tmp_path, capsys):
+    """And come back as they were; letters, joiners and emoji stay as they are (F-D22)."""
+    name = f"a{STEERING}b é 中 \u200d 👍"
+    lw.train(["aa bb", "cc dd"] * 4, [[name], ["y"]] * 4, label_texts={name: f"t{STEERING}"}).save(tmp_path / "m")
+    assert main(["predict", str(tmp_path / "m"), "--text", "aa bb", "-k", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert not set(STEERING) & set(shown)
+    assert "a\\u007f\\u0080\\u009b\\u009f\\u061c" in shown
+    assert "b é 中 \u200d 👍" in shown
+    [found] = json.loads(shown)["labels"]
+    assert (found["label"], found["text"]) == (name, f"t{STEERING}")
+
+
+def test_characters_that_steer_a_terminal_are_seen_in_tables(capsys):
+    show.table([("x", f"a{STEERING}b\u200dc")], ("name", "value"))
+    show.say(f"a{STEERING}b")
+    found = capsys.readouterr().out
+    assert not set(STEERING) & set(found)
+    assert found.count("\N{REPLACEMENT CHARACTER}") == 2 * (len(STEERING) - 2)  # two are blanks, and become blanks
+    assert "b\u200dc" in found
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"), [("-1", "-1"), ("-0.5", "-0.5"), ('"1"', "a string"), ("1" * 400, "a whole number")]
+)
+def test_a_relevance_that_cannot_be_is_shown(tmp_path, value, seen):
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{{"text": "a", "labels": ["x"], "w": [{value}]}}\n')
+    with pytest.raises(lw.DataError, match=rf"a relevance must be a number from 0 to .*, but is {seen}\.$"):
+        read(path, lw.ReadOptions(relevance="w"))
+
+
+def test_what_cannot_be_read_is_not_advised_to_be_written(tmp_path):
+    error = PermissionError(errno.EACCES, "Permission denied")
+    told = {verb: str(refused(tmp_path / "f", error, verb=verb)) for verb in ("read", "write")}
+    assert told["read"] == f"cannot read {tmp_path}/f: Permission denied. Ask its owner for the right to read it."
+    assert "Choose a folder you may write to; earlier files are intact." in told["write"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ Texts = dict[str, str]  # label → words for it; empty where the model has none
 Documents = list[tuple[str | int, str]]  # id, and the text if there is one
 OUTPUT_FORMATS = ("jsonl", "csv", "tsv", "annif")
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+UNSEEN = re.compile(
+    r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)  # they steer a terminal or the order
 SUFFIXES = {".csv": "csv", ".tsv": "tsv"}
 
 
@@ -56,7 +60,7 @@ def _jsonl(documents: Documents, found: list[Labels], texts: Texts) -> bytes:
             for name, score in labels
         ]
         out.append(json.dumps({"id": number, "labels": told}, ensure_ascii=False) + "\n")
-    return "".join(out).encode()
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", "".join(out)).encode()
 
 
 def _csv(documents: Documents, found: list[Labels], texts: Texts) -> bytes:

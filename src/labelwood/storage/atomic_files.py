@@ -38,8 +38,10 @@ ADVICE = {
     errno.EPERM: "Choose a folder you may write to",
     errno.EEXIST: "A file stands where a folder is needed; choose another folder",
     errno.ENOTDIR: "A file stands where a folder is needed; choose another folder",
+    errno.EISDIR: "A folder stands where a file is needed; name a file",
     errno.EIO: "The device failed; check it, or choose another disk",
 }
+READ_ADVICE = ADVICE | dict.fromkeys((errno.EACCES, errno.EPERM), "Ask its owner for the right to read it")
 
 
 class Io:
@@ -239,7 +241,7 @@ def refusing(path: Path, *, verb: str = "write", needed: int = 0) -> Iterator[No
 def refused(path: Path, error: OSError, *, verb: str = "write", needed: int = 0) -> StorageError:
     """Error for what the disk would not do: why, the bytes needed and the way out."""
     space = f"; {needed} bytes are needed{_free(path)}" if needed else ""
-    advice = ADVICE.get(error.errno or 0, "Check the path and the disk")
+    advice = (READ_ADVICE if verb == "read" else ADVICE).get(error.errno or 0, "Check the path and the disk")
     intact = "; earlier files are intact" if verb == "write" else ""
     return StorageError(f"cannot {verb} {path}: {error.strerror or error}{space}. {advice}{intact}.")
 

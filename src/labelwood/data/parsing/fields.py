@@ -275,7 +275,8 @@ def _relevance(value: object, field: str) -> float:
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
     if not 0 <= number <= limits.MAX_VALUE:
-        seen = repr(value) if isinstance(value, float) else kind_of(value)
+        known = isinstance(value, float) or (type(value) is int and abs(value) < 10**15)
+        seen = repr(value) if known else kind_of(value)
         raise DataError(f"a relevance must be a number from 0 to {limits.MAX_VALUE:.0e}, but is {seen}.", field=field)
     return number
 
