@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import labelwood as lw
+from toy import keyword_set
 
 INSTANTS = 30
 PROGRAM = """
@@ -54,6 +59,25 @@ def test_little_is_imported_before_the_program_answers(module):
                            capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
     assert {name for name in found if name.startswith("labelwood")} == {"labelwood", module}
     assert {"numpy", "typer", "typing", "contextlib"}.isdisjoint(found)
+
+
+def test_ctrl_c_in_a_comparison_is_one_line(tmp_path):
+    """At a terminal it reaches the process of the method as well."""
+    rows = (json.dumps({"text": text, "labels": names}) for text, names in zip(*keyword_set(), strict=True))
+    (tmp_path / "data.jsonl").write_text("\n".join(rows) + "\n")
+    endless = ["--methods", "xr-linear", "--set", "linear.eps=1e-30", "--set", "linear.max_iter=1000000"]
+    given = [sys.executable, "-m", "labelwood", "compare", "data.jsonl", "data.jsonl", "--out", "out", *endless]
+    with subprocess.Popen(given, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as process:
+        while not list(tmp_path.glob("out/work/tree-*")):  # the method is at work
+            assert process.poll() is None
+            time.sleep(0.05)
+        [method] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(method), signal.SIGINT)  # it leaves that to the comparison
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"stopped: by Ctrl-C\n"
+    assert process.returncode == 130
 
 
 def test_a_signal_that_is_ignored_stays_so():

@@ -149,3 +149,10 @@ def test_an_empty_target_is_an_error(folder, capsys):
     for command in (["predict", "m", "test.jsonl", "-o", ""], ["evaluate", "m", "test.jsonl", "--json", ""]):
         assert main(command) == 1
         assert "the name of the file to write is empty" in capsys.readouterr().err
+
+
+def test_compare_cannot_read_a_stream(folder, capsys):
+    before = content(folder)
+    assert main(["compare", "-", "test.jsonl", "--methods", "xr-linear"]) == 1
+    assert "which standard input cannot give; save it first" in capsys.readouterr().err
+    assert content(folder) == before

@@ -26,7 +26,6 @@ from .options import (
     TaxonomyFile,
     Threads,
     TimeAllowed,
-    TrainingData,
     expand,
     parse_settings,
     place,
@@ -35,8 +34,12 @@ from .options import (
 
 @expand("options", ReadOptions(), DATA_FLAGS)
 def compare(
-    data: TrainingData,
-    test: Annotated[Path, typer.Argument(metavar="TEST", parser=place, help="Held-out data.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="TRAIN", parser=place, help="Training data, a file or folder.", show_default=False)
+    ],
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", parser=place, help="Held-out data, a file or folder.", show_default=False)
+    ],
     *,
     methods: Annotated[
         str | None,
@@ -48,7 +51,9 @@ def compare(
         ),
     ] = None,
     time: TimeAllowed = None,
-    anchor: Annotated[str | None, typer.Option("--anchor", help="Gains are told over this one.")] = None,
+    anchor: Annotated[
+        str | None, typer.Option("--anchor", metavar="NAME", help="Method that the gains of the others are over.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=place, help="Results, models and figure.")] = Path(
         "comparison"
     ),

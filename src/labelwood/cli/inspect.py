@@ -102,7 +102,10 @@ def methods(
     *,
     everything: Annotated[bool, typer.Option("--all", help="Also those that need another setting to act.")] = False,
 ) -> None:
-    """List the methods, or the settings that act in one, the most useful first."""
+    """List the methods, or the settings of one.
+
+    The settings are those that act in it, the most useful first.
+    """
     if name is not None:
         _one(name, method(name), everything=everything)
         return

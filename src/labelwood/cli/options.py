@@ -89,10 +89,16 @@ NewModel = Annotated[
     Path, typer.Option("--model", "-m", metavar="DIR", parser=place, help="Folder to write.", show_default=False)
 ]
 TrainingData = Annotated[
-    Path, typer.Argument(metavar="TRAIN", parser=place, help="Training data; '-' is stdin.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TRAIN", parser=place, help="Training data, a file or folder; '-' is stdin.", show_default=False
+    ),
 ]
 TestData = Annotated[
-    Path, typer.Argument(metavar="TEST", parser=place, help="Held-out data; '-' is stdin.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TEST", parser=place, help="Held-out data, a file or folder; '-' is stdin.", show_default=False
+    ),
 ]
 MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help="See `labelwood methods`.")]
 PresetName = Annotated[
@@ -134,7 +140,13 @@ LogsFolder = Annotated[
     typer.Option("--logs", metavar="DIR", parser=place, help="Write TensorBoard's events of a fine-tuning there."),
 ]
 KeepEvery = Annotated[
-    float, typer.Option("--keep-every", metavar="SECONDS", min=0, help="Between two kept states of a fine-tuning.")
+    float,
+    typer.Option(
+        "--keep-every",
+        metavar="SECONDS",
+        min=0,
+        help="Time between two kept states of a fine-tuning, from which --resume continues.",
+    ),
 ]
 Seed = Annotated[
     int | None,

@@ -43,9 +43,9 @@ def plan(
     threads: Threads = 0,
     options: ReadOptions,
 ) -> None:
-    """Say what training on TRAIN would take: memory, time and size of the model.
+    """Say what training on TRAIN would take.
 
-    Two samples of the documents are trained to find out; nothing is written.
+    Memory, time and size of the model. Two samples of the documents are trained to find out; nothing is written.
     """
     settings, own_tree = parse_settings(set_ or []), taxonomy is not None
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)

@@ -50,7 +50,9 @@ def predict(
     threads: Threads = 0,
     options: ReadOptions,
 ) -> None:
-    """Predict labels, as one line of JSON for each document, or as CSV, TSV or Annif's corpus.
+    """Predict the labels of documents.
+
+    One line of JSON for each document, or CSV, TSV or Annif's corpus.
 
     {"id": …, "labels": [{"label": …, "score": …}, …]}, best label first; "id" is the document's id, or else its row
     number, counted from 0. "text" stands after "label" if the model was trained with --label-texts. Labels in INPUT are

@@ -40,9 +40,10 @@ def quickstart(
     ] = Path("quickstart-model"),
     linear_only: Annotated[bool, typer.Option("--linear-only", help="Leave out the transformer: seconds.")] = False,
 ) -> None:
-    """Train, measure and try two first models: a linear one in seconds, a transformer in minutes.
+    """Train, measure and try two first models.
 
-    They learn to tag Debian packages from their descriptions; the data comes with the library.
+    A linear one takes seconds, a transformer minutes. They learn to tag Debian packages from their descriptions; the
+    data comes with the library.
     """
     tuned = model.with_name(f"{model.name}-transformer")
     training, held_out = (read(quickstart_path(part)) for part in ("train", "test"))

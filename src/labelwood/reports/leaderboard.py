@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 import warnings
@@ -171,6 +172,10 @@ def compare(
 def check_out(out: Path, files: Files) -> None:
     """Refuse a folder in which the results would replace an input, or stand in a model."""
     inputs = [path for path in files.plain().values() if path is not None]
+    if "-" in inputs:
+        raise ConfigError(
+            "compare reads its data once for each method, which standard input cannot give; save it first."
+        )
     targets.check_folder(out, inputs, ("leaderboard.json", "leaderboard.svg", "plan.json"))
 
 
@@ -223,12 +228,27 @@ def _standing(job: dict[str, Any], file: Path) -> Standing:
     if not file.exists():
         atomic_files.publish(file.with_suffix(".job"), [json.dumps(job).encode()])
         command = [sys.executable, "-m", "labelwood.reports.one_method", str(file.with_suffix(".job")), str(file)]
-        done = subprocess.run(command, check=False)
-        if done.returncode or not file.exists():
-            raise TrainingError(f"{job['name']} ended with code {done.returncode}{_why(file.with_suffix('.error'))}")
+        code = _run(command)
+        if code or not file.exists():
+            raise TrainingError(f"{job['name']} ended with code {code}{_why(file.with_suffix('.error'))}")
         atomic_files.discard(file.with_suffix(".job"))
     found = json.loads(file.read_text(encoding="utf-8"))
     return Standing(**found)
+
+
+def _run(command: Sequence[str]) -> int:
+    """Exit code of a process that leaves Ctrl-C, which reaches all processes of a terminal, to this one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a process that is started inherits it
+    try:
+        process = subprocess.Popen(command)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise
 
 
 def _why(file: Path) -> str:
