@@ -156,3 +156,16 @@ def test_compare_cannot_read_a_stream(folder, capsys):
     assert main(["compare", "-", "test.jsonl", "--methods", "xr-linear"]) == 1
     assert "which standard input cannot give; save it first" in capsys.readouterr().err
     assert content(folder) == before
+
+
+def test_compare_replaces_no_model_but_its_own(folder, capsys):
+    (folder / "models").mkdir()
+    lw.load("m").save("models/xr-linear")
+    before = content(folder)
+    given = ["compare", "train.jsonl", "test.jsonl", "--methods", "xr-linear", "--out", "."]
+    assert main(given) == 1
+    assert "there is a model in models/xr-linear, which no comparison in . has made" in capsys.readouterr().err
+    assert content(folder) == before
+    given[-1] = "fresh"
+    assert main(given) == 0
+    assert main([*given, "--seed", "1"]) == 0  # its own model is made anew

@@ -27,7 +27,7 @@ from ..pipeline.training_set import prepare
 from ..recipes.extras import check_extras, missing
 from ..recipes.recipe import Recipe
 from ..recipes.resolve import acting, from_plain, resolve
-from ..storage import atomic_files, targets
+from ..storage import atomic_files, model_folder, targets
 from .figures import draw_leaderboard
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ def compare(
     check_out(out, files)
     if anchor is not None and anchor not in chosen:
         raise ConfigError(f"the anchor {anchor!r} is not among the methods {', '.join(chosen)}; name it, too.")
+    for name in chosen:
+        _check_model(out, name)
     with atomic_files.refusing(out):
         out.mkdir(parents=True, exist_ok=True)
     chosen = _planned(files, chosen, out, seconds=seconds, run=run, options=options)
@@ -159,7 +161,7 @@ def compare(
         }  # fmt: skip
         key = digest_plain([job, *files.stamps()])
         try:
-            file = out / f"{name.replace(':', '-')}-{key[:12]}.json"
+            file = out / f"{file_name(name)}-{key[:12]}.json"
             rows.append(_standing({**job, "shown": isinstance(run.progress, Terminal)}, file))
         except TrainingError as error:
             failed.append(str(error))
@@ -177,6 +179,21 @@ def check_out(out: Path, files: Files) -> None:
             "compare reads its data once for each method, which standard input cannot give; save it first."
         )
     targets.check_folder(out, inputs, ("leaderboard.json", "leaderboard.svg", "plan.json"))
+
+
+def _check_model(out: Path, name: str) -> None:
+    """Refuse to replace a model that no comparison in this folder has made."""
+    folder, ours = out / "models" / file_name(name), (out / "work", *out.glob(f"{file_name(name)}-*.json"))
+    if model_folder.exists(folder) and not any(path.exists() for path in ours):
+        raise ConfigError(
+            f"there is a model in {folder}, which no comparison in {out} has made; choose another folder."
+        )
+    model_folder.check_target(folder, overwrite=True)
+
+
+def file_name(name: str) -> str:
+    """A method's name as that of a file."""
+    return name.replace(":", "-")
 
 
 def _check_run(run: Run) -> None:

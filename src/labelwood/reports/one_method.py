@@ -26,7 +26,7 @@ from ..models.ensemble import load
 from ..pipeline.train import train_into
 from ..recipes.resolve import from_plain
 from ..storage import atomic_files
-from .leaderboard import Files, Standing
+from .leaderboard import Files, Standing, file_name
 
 ONE = 60  # documents that are predicted alone, for the latency
 
@@ -36,7 +36,7 @@ def work(job: dict[str, Any], progress: Progress) -> Standing:
     options, metrics = from_dict(ReadOptions, job["options"]), from_dict(MetricsConfig, job["metrics"])
     recipe, out, files = from_plain(job["recipe"]), Path(job["folder"]), Files.of(job["files"])
     data = files.training(options)
-    folder = out / "models" / job["name"].replace(":", "-")
+    folder = out / "models" / file_name(job["name"])
     tell = progress.tell if isinstance(progress, Terminal) else None
     before: list[float] = []
     run = Run(job["threads"], job["device"], progress=progress, work=out / "work", on_event=tell)
