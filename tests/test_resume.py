@@ -363,4 +363,4 @@ def test_a_stopped_prediction_leaves_nothing(runs: Runs, tmp_path: Path, number:
     args = ["predict", str(runs.model), str(many), "-o", str(out / "found.jsonl"), "--threads", "1"]
     assert runs.run(args, number, when=out / ".tmp-*") == code, runs.said()
     assert list(out.iterdir()) == []
-    assert runs.said() == ""
+    assert runs.said() == f"stopped: by {'Ctrl-C' if number == signal.SIGINT else 'SIGTERM'}\n"
