@@ -42,6 +42,7 @@ NEURAL: dict[str, dict[str, Any]] = {
     "cascadexml": {"method": "cascadexml", "settings": TWO_LEVELS},
     "attentionxml": {"method": "attentionxml", "settings": {**TWO_LEVELS, "encoder.hidden": 8}},
     "onnx": {"method": "xr-transformer", "settings": {**TWO_LEVELS, "encoder.runtime": "onnx"}},
+    "onnx-int8": {"method": "xr-transformer", "settings": {**TWO_LEVELS, "encoder.runtime": "onnx-int8"}},
 }
 ENSEMBLE = "ensemble"  # of xr-linear and plt
 NAMES = (*LINEAR, ENSEMBLE, *NEURAL)

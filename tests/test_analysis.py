@@ -10,6 +10,7 @@ import pytest
 
 import labelwood as lw
 from cases import acting
+from frozen import FOLDER
 from labelwood.arrays.sparse import Csr
 from labelwood.base.progress import QUIET
 from labelwood.base.run import Run
@@ -139,11 +140,26 @@ def test_any_neural_recipe_can_be_analysed():
 
 @pytest.mark.parametrize(("method", "settings", "message"), [
     ("xr-linear", {}, "no encoder"),
-    ("xr-transformer", {"encoder.runtime": "onnx", "finetune.on": False}, "shows no attention"),
+    ("attentionxml", {}, "no first token"),
 ])  # fmt: skip
 def test_what_cannot_be_looked_into_says_so(method, settings, message):
     model = lw.train(TEXTS, LISTS, method=method, settings=settings)
     with pytest.raises(lw.ConfigError, match=message):
+        analyse(model, from_lists(TEXTS, LISTS))
+
+
+def test_a_model_that_onnx_serves_can_be_analysed():
+    model = lw.train(
+        TEXTS, LISTS, method="xr-transformer", settings={"encoder.runtime": "onnx-int8", "finetune.on": False}
+    )
+    assert analyse(model, from_lists(TEXTS, LISTS), threads=1).layers == [[2]]
+
+
+def test_a_model_of_schema_1_that_holds_a_graph_says_what_it_cannot():
+    model = lw.load(FOLDER / "onnx")
+    with pytest.raises(
+        lw.ConfigError, match=r"an analysis needs the encoder's weights, but this model .* holds a graph"
+    ):
         analyse(model, from_lists(TEXTS, LISTS))
 
 

@@ -331,15 +331,15 @@ def test_damaged_models_are_refused(tmp_path):
         "not finite": {"levels": [member.levels[0], dataclasses.replace(level, rows=bad_rows)]},
         "does not fit its tree": {"levels": [member.levels[0], dataclasses.replace(level, bias=level.bias[1:])]},
         "wrong type": {"levels": [member.levels[0], dataclasses.replace(level, rows=level.rows.astype(np.float32))]},
-        "do not fit the model's encoder": {"what": what.reading(what.readings[:1], raw=True)},
+        "weights of levels that it does not have": {"what": what.reading(what.readings[:1], raw=True)},
         "rows of 5 for states of 32": {
             "levels": [member.levels[0], dataclasses.replace(level, rows=level.rows[:, :5])]
         },
-        "weights do not fit": {"embedder": {**state, "1.layers.0.first": np.zeros((1, 2), np.float32)}},
-        "word vectors must be": {"embedder": {**state, "1.words.weight": state["1.words.weight"][:3]}},
+        "weight 'layers.0.first' must be": {"embedder": {**state, "1.layers.0.first": np.zeros((1, 2), np.float32)}},
+        "weight 'words.weight' must be": {"embedder": {**state, "1.words.weight": state["1.words.weight"][:3]}},
         "finite": {"embedder": {**state, "1.words.weight": bad_words}},
-        "is not a BiLSTM": {"what": wide},
-        "tokeniser gives": {
+        "hidden_size must be 1 to 65535": {"what": wide},
+        "the encoder knows 0 to": {
             "spec": word_vectors._tokeniser(["[UNK]", "[SEP]", *(f"x{i}" for i in range(999)), "word1"])
         },
     }

@@ -200,7 +200,7 @@ def foreign_tokeniser(folder):
         (lambda f: f.joinpath("config.json").write_text("{}"), "names no model_type"),
         (lambda f: f.joinpath("config.json").write_text('{"model_type": "gpt2"}'), "not an encoder"),
         (lambda f: f.joinpath("model.safetensors").rename(f / "pytorch_model.bin"), "could run code"),
-        (lambda f: f.joinpath("tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
+        (lambda f: f.joinpath("tokenizer.json").write_text("{}"), "tokenizer.json, the file: it must have"),
         (lambda f: f.joinpath("model.safetensors").write_bytes(b"junk"), "is not the BERT"),
         (foreign_tokeniser, "do not belong together"),
     ],

@@ -28,7 +28,15 @@ from labelwood.recipes.resolve import resolve
 from labelwood.storage import model_folder, safetensors_file
 from toy import keyword_set
 
-LOWERED = {"MAX_LINE_BYTES": 100, "MAX_MANIFEST_BYTES": 2000, "MAX_JSON_ITEMS": 100, "MAX_HEADER_BYTES": 300}
+TOKENISER = b'{"version":"1.0","model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0}}}'
+LOWERED = {
+    "MAX_LINE_BYTES": 100,
+    "MAX_MANIFEST_BYTES": 2000,
+    "MAX_JSON_ITEMS": 100,
+    "MAX_HEADER_BYTES": 300,
+    "MAX_TOKENISER_BYTES": 200,
+    "MAX_TOKENISER_ITEMS": 50,
+}
 
 
 def grow(labels: int, levels: tuple[int, ...]) -> None:
@@ -101,6 +109,14 @@ def dimensions(count: int) -> None:
     )
 
 
+def tokeniser(padding: str, words: int = 0):
+    """A word list with so many words more, or with blanks behind it."""
+    from labelwood.neural.encoders import tokeniser_spec
+
+    more = "".join(f',"w{i}":0' for i in range(words)).encode()
+    tokeniser_spec.checked(TOKENISER.replace(b'"a":0', b'"a":0' + more) + padding.encode(), 5)
+
+
 PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_INDEX": lambda n, _: as_csr(sparse.csr_matrix((1, n))),
     "MAX_K": lambda n, _: lw.train(*keyword_set(), run=lw.Run(1)).predict(["word1"], k=n),
@@ -124,6 +140,8 @@ PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_JSON_ITEMS": lambda n, _: canonical_json.parse(
         canonical_json.dump([0] * (n + 1)), "here"
     ),  # counted by commas
+    "MAX_TOKENISER_BYTES": lambda n, _: tokeniser(" " * (n - len(TOKENISER))),
+    "MAX_TOKENISER_ITEMS": lambda n, _: tokeniser("", n - TOKENISER.count(b",") - TOKENISER.count(b"{")),
 }
 
 

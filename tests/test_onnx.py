@@ -14,12 +14,19 @@ import labelwood as lw
 from labelwood.neural.encoders import encoder as encoders
 from labelwood.neural.encoders import onnx, pretrained
 from labelwood.neural.encoders.description import Description
+from labelwood.neural.encoders.graph import Graph, Shape
 from labelwood.neural.encoders.tokens import Tokeniser
 from labelwood.recipes.encoder_settings import EncoderConfig, Reading
 from toy import contract_set
 
 TEXTS, LISTS = contract_set()
 READ = EncoderConfig(model="minilm")
+
+
+def session(what: Description, weights, runtime: str) -> onnx.Session:
+    """The graph of an encoder at work."""
+    made = Graph.of(what, runtime)
+    return onnx.Session(lambda: made.spell(made.fill(weights)), what.columns)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
@@ -29,10 +36,10 @@ def test_the_graph_gives_the_numbers_of_torch(pooling, layer):
     tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "", "a b c d e f g h", "word3 " * 30])
     net = encoders.load(source, READ)
     expected = net.read([Reading((layer,), pooling)]).embed(tokens)
-    shape = onnx.Shape.of(encoders.describe(net))
-    found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 2)
+    what = encoders.describe(net)
+    found = session(what, net.state(), "onnx").embed(tokens, 2)
     assert np.abs(found - expected).max() < 5e-6
-    small = onnx.Session(onnx.export(shape, net.state(), int8=True)).embed(tokens, 2)
+    small = session(what, net.state(), "onnx-int8").embed(tokens, 2)
     cosine = (small * expected).sum(1) / np.linalg.norm(small, axis=1) / np.linalg.norm(expected, axis=1)
     assert cosine.min() > 0.9  # random weights; a real encoder stays above 0.99
     assert np.abs(small - expected).max() > 1e-4  # or nothing was quantised
@@ -59,7 +66,7 @@ def test_a_model_with_a_graph_predicts_without_torch(runtime, tuned, tmp_path):
 def test_only_a_bert_has_a_graph():
     what = Description({"model_type": "xlnet"}, "transformers", pooler=False, readings=(Reading((2,), "mean"),))
     with pytest.raises(lw.ConfigError, match="is for BERT"):
-        onnx.Shape.of(what)
+        Shape.of(what)
 
 
 def test_the_exact_and_the_tanh_form_of_gelu():
@@ -67,6 +74,6 @@ def test_the_exact_and_the_tanh_form_of_gelu():
     tokens = Tokeniser(source.tokeniser(), 128)(["word1 word2", "a b c"])
     config = {**source.config, "hidden_act": "gelu_new"}
     net = encoders.load(dataclasses.replace(source, config=config), READ)
-    shape = onnx.Shape.of(encoders.describe(net))
-    found = onnx.Session(onnx.export(shape, net.state(), int8=False)).embed(tokens, 1)
+    what = encoders.describe(net)
+    found = session(what, net.state(), "onnx").embed(tokens, 1)
     assert np.abs(found - net.embed(tokens)).max() < 5e-6

@@ -30,3 +30,5 @@ MAX_HEADER_BYTES: Final = 4 * 2**20  # of one safetensors file
 MAX_DIMENSIONS: Final = 16  # of one stored array
 MAX_NESTING: Final = 32  # tables within tables in a manifest
 MAX_JSON_ITEMS: Final = 2**19  # values in a manifest: 16 files with all their digests
+MAX_TOKENISER_BYTES: Final = 64 * 2**20  # tokenizer.json of an encoder
+MAX_TOKENISER_ITEMS: Final = 2**22  # values in it: a million pieces

@@ -110,7 +110,7 @@ def _table(made: list[_Made]) -> None:
 
 
 def _has_neural() -> bool:
-    missing = [name for name in ("torch", "tokenizers", "onnx", "onnxruntime") if not importlib.util.find_spec(name)]
+    missing = [name for name in ("torch", "tokenizers", "onnxruntime") if not importlib.util.find_spec(name)]
     if missing:
         show.say(
             f"{missing[0]} is not installed, so the transformer is left out; "

@@ -73,11 +73,7 @@ def analyse(
     embedder = member.embedder
     if embedder is None:
         raise ConfigError(f"{member.recipe.method} has no encoder; there is nothing to look into.")
-    if embedder.config.runtime != "torch":
-        raise ConfigError(
-            f"this model holds its encoder as a graph ({embedder.config.runtime}), which shows no attention; analyse "
-            "one trained with encoder.runtime = torch."
-        )
+    embedder.check_has_weights("an analysis")
     if embedder.description.engine == "bilstm" or embedder.attends:
         raise ConfigError(
             f"{member.recipe.method} has no first token that stands for a text (encoder.engine is "

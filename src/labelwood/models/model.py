@@ -232,6 +232,8 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         embedder = _once(memo, parts["encoder"], what, partial(_read_embedder, parts))
     if tfidf is not None and (tfidf.size, 0 if embedder is None else dense_cols) != (sparse_cols, dense_cols):
         raise ModelFileError(f"the vocabulary has {tfidf.size} terms but the model {sparse_cols} features.")
+    if embedder is not None and embedder.columns != dense_cols:
+        raise ModelFileError(f"the encoder gives {embedder.columns} columns but the model has {dense_cols}.")
     leaves = np.zeros(len(counts), np.bool_)
     leaves[tree.leaves] = True
     if not np.array_equal(leaves, counts > 0):
@@ -299,6 +301,11 @@ def _check_attention(levels: Sequence[Level], embedder: Embedder | None) -> None
     networks, deep = 0 if embedder is None else embedder.levels, engines.count("torch")
     if "torch" in engines[deep:] or deep > networks:
         raise ModelFileError("the levels of label attention do not fit the model's encoder.")
+    for t, level in enumerate(levels[:deep]):
+        assert embedder is not None and isinstance(level, AttentionLevel)  # noqa: PT018
+        width = embedder.readings[t].width(embedder.description.width)
+        if level.rows.shape[1] != width:
+            raise ModelFileError(f"level {t + 1} has rows of {level.rows.shape[1]} for states of {width}.")
 
 
 def _read_level(tree: Tree, tensors: Tensors, what: tuple[int, int, tuple[int, int, int]]) -> Level:

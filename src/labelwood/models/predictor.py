@@ -89,6 +89,9 @@ class Predictor:
         for member in self.members:
             for level in member.levels:
                 level.verify()
+        for embedder in {id(member.embedder): member.embedder for member in self.members}.values():
+            if embedder is not None:
+                embedder.verify()
 
     def _find(self, x: Sequence[Features], k: int, threads: int, progress: Tick) -> Ranked:
         """The k best labels of each row by the features of each member."""

@@ -13,16 +13,18 @@ from ..arrays.sparse import Csr, Features, stacked
 from ..arrays.tokens import Tokens
 from ..base.config import at, to_dict
 from ..data.dataset import align_labels
-from ..errors import ConfigError, DataError, needs
+from ..errors import ConfigError, DataError, ModelFileError, needs
 from ..neural.embedder import Embedder, unit
 from ..neural.encoders import pretrained
 from ..neural.encoders import word_vectors as sources
+from ..neural.encoders.graph import VERSION
 from ..neural.encoders.onnx import check_exportable
 from ..neural.encoders.tokens import Tokeniser
 from ..neural.finetune.base import Tuned, TuningData
 from ..neural.finetune.joint import Cascade, Network
 from ..neural.finetune.label_attention import Stepwise
 from ..neural.finetune.levelwise import Recursion
+from ..recipes.encoder_settings import EncoderConfig
 from ..storage.keyed import Keyed
 from .costs import Cost, Sizes
 from .job import Documents, Job, Reader
@@ -149,7 +151,7 @@ def encode(
 
 def embeddings(job: Job, tuned: Keyed[FineTuned]) -> tuple[Keyed[NDArray[Any]], Embedder]:
     """(n, d) of all documents by what will read them at prediction; classifiers learn from what they will meet."""
-    embedder, tokens, config = tuned.value.embedder, tuned.value.tokens, job.recipe.encoder
+    embedder, tokens, config = tuned.value.embedder.as_stored(), tuned.value.tokens, job.recipe.encoder
     graph = config.runtime != "torch"
     if tuned.value.tuned is not None and not graph and not embedder.attends:
         return Keyed(tuned.value.tuned.embedding, tuned.key), embedder
@@ -157,14 +159,13 @@ def embeddings(job: Job, tuned: Keyed[FineTuned]) -> tuple[Keyed[NDArray[Any]], 
         return Keyed(embedder.embed(tokens.value, job.run.workers), tuned.key), embedder
 
     def make() -> dict[str, NDArray[Any]]:
-        made = embedder.exported() if graph else embedder
         with job.run.progress.stage("embedding", len(tokens.value), "docs") as tick:
-            found = {"embedding": made.embed(tokens.value, job.run.workers, tick)}
-        return found | ({"graph": made.state["graph"]} if graph else {})
+            return {"embedding": embedder.embed(tokens.value, job.run.workers, tick)}
 
-    stage = job.space.stage("embedding", {"tuned": tuned, "tokens": tokens, "config": to_dict(config)}, make)
+    inputs: dict[str, Any] = {"tuned": tuned, "tokens": tokens, "config": to_dict(config)}
     if graph:
-        embedder = embedder.with_weights({"graph": stage.tensors["graph"]})
+        inputs["graph"] = VERSION
+    stage = job.space.stage("embedding", inputs, make)
     return Keyed(stage.tensors["embedding"], stage.key), embedder
 
 
@@ -189,9 +190,10 @@ def _start(job: Job, held: HeldOut | None) -> tuple[Embedder, Keyed[Tokens]]:
     config = recipe.encoder
     with progress.stage("loading the encoder"):
         source = sources.find(config, texts, recipe.seed)
-        tokeniser = Tokeniser(source.tokeniser(), config.max_tokens)
         network = encoders.load(source, config, recipe.seed)
-        embedder = Embedder(config, encoders.describe(network), network.state(), tokeniser)
+        description = encoders.describe(network)
+        tokeniser = _sound_tokeniser(config, source.tokeniser(), description.vocabulary)
+        embedder = Embedder(config, description, network.state(), tokeniser)
     if config.runtime != "torch":
         check_exportable(embedder.description)
 
@@ -207,6 +209,16 @@ def _start(job: Job, held: HeldOut | None) -> tuple[Embedder, Keyed[Tokens]]:
     tokens = Tokens(stage.tensors["ids"], stage.tensors["offsets"], sum(map(len, tokeniser.frame)))
     _check_tokens(tokens, embedder)
     return embedder, Keyed(tokens, stage.key)
+
+
+def _sound_tokeniser(config: EncoderConfig, spec: bytes, vocabulary: int | None) -> Tokeniser:
+    """The tokeniser of a pretrained encoder; ConfigError where a model that holds it could not be opened again."""
+    tokeniser = Tokeniser(spec, config.max_tokens, vocabulary)
+    try:
+        _ = tokeniser.frame
+    except ModelFileError as error:
+        raise ConfigError(f"the tokenizer of {config.model} and its network do not belong together: {error}") from error
+    return tokeniser
 
 
 def _check_tokens(tokens: Tokens, embedder: Embedder) -> None:

@@ -9,7 +9,7 @@ from .encoder_settings import EncoderConfig
 from .recipe import Recipe
 
 SERVING = {"neural": ("torch", "tokenizers"), "onnx": ("onnxruntime", "tokenizers")}
-PACKAGES = {"neural": ("torch", "tokenizers", "safetensors"), "onnx": ("onnx", "onnxruntime"), "stems": ("Stemmer",)}
+PACKAGES = {"neural": ("torch", "tokenizers", "safetensors"), "onnx": ("onnxruntime",), "stems": ("Stemmer",)}
 
 
 def extras_of(recipe: Recipe) -> tuple[str, ...]:

@@ -17,14 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import layout
 from .matmul import Linear, spare
 
 SPREAD = 1.25  # longest over shortest document of a rectangle
-SIZES = (
-    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "layer_norm_eps",
-    "max_position_embeddings", "type_vocab_size",
-)  # fmt: skip
-ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -145,7 +141,7 @@ class Layer(nn.Module):
         self.up = Linear(d, ff)
         self.down = Linear(ff, d)
         self.norm2 = nn.LayerNorm(d, eps=eps)
-        self.tanh = ACTIVATIONS[config["hidden_act"]]
+        self.tanh = layout.ACTIVATIONS[config["hidden_act"]]
 
     def forward(self, h: Tensor, batch: Packed, dropout: float, attention_dropout: float) -> Tensor:
         a = self.out(self.attend(self.qkv(h), batch, attention_dropout))
@@ -244,15 +240,7 @@ def _as_bert(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[s
 
 def supports(config: Mapping[str, Any]) -> bool:
     """Is this a BERT as `LeanBert` knows it?"""
-    config = as_bert(config)
-    return (
-        config.get("model_type") == "bert"
-        and config.get("hidden_act") in ACTIVATIONS
-        and all(isinstance(config.get(name), int | float) for name in SIZES)
-        and config.get("position_embedding_type", "absolute") == "absolute"
-        and not config.get("is_decoder", False)
-        and not config.get("add_cross_attention", False)
-    )
+    return layout.is_bert(as_bert(config))
 
 
 def from_checkpoint(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> tuple[LeanBert, bool]:

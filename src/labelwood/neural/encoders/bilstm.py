@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from ...errors import ModelFileError
 from .bert import Packed, drop
-
-SIZES = {"vocab_size": 2**31, "word_size": 2**16, "hidden_size": 2**16}  # and what each must be below
 
 
 class Lstm(nn.Module):
@@ -69,13 +66,3 @@ def made(words: NDArray[Any], hidden: int, seed: int) -> tuple[BiLstm, dict[str,
     net.words.weight = nn.Parameter(torch.from_numpy(words.copy()))
     net.words.num_embeddings = len(words)
     return net, {**config, "num_hidden_layers": 1}
-
-
-def check(config: Mapping[str, Any], words: NDArray[Any] | None) -> None:
-    """ModelFileError unless a model's config is that of its word vectors: what is allocated is what is there."""
-    sizes = [config.get(name) for name in SIZES]
-    sound = all(type(n) is int and 0 < n < most for n, most in zip(sizes, SIZES.values(), strict=True))
-    if not sound or sizes[2] % 2 or config.get("num_hidden_layers") != 1:  # type: ignore[operator]
-        raise ModelFileError("the model's encoder is not a BiLSTM that this release knows.")
-    if words is None or words.shape != tuple(sizes[:2]):
-        raise ModelFileError(f"the model's word vectors must be {sizes[0]} of {sizes[1]} numbers.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import ModelFileError
 from ...recipes.encoder_settings import WIDTHS, Reading
+from .layout import check_config
 
 ENGINES = ("lean", "transformers", "bilstm")
 KEYS = ("architecture", "engine", "pooler", "readings", "raw")
@@ -40,6 +41,16 @@ class Description:
         return int(next(self.architecture[name] for name in WIDTHS if isinstance(self.architecture.get(name), int)))
 
     @property
+    def columns(self) -> int:
+        """Columns of all readings, side by side."""
+        return sum(reading.width(self.width) for reading in self.readings)
+
+    @property
+    def places(self) -> int | None:
+        """Tokens of a text that our own BERT tells the places of; None: any number, or its engine knows."""
+        return int(self.architecture["max_position_embeddings"]) if self.engine == "lean" else None
+
+    @property
     def vocabulary(self) -> int | None:
         """Tokens that it knows, where its config says so."""
         found = self.architecture.get("vocab_size")
@@ -65,6 +76,7 @@ class Description:
             raise ModelFileError("the manifest's 'encoder' must list what is read of it.")
         readings = tuple(Reading.of(plain) for plain in table["readings"])
         flags = isinstance(table["pooler"], bool) and isinstance(table["raw"], bool)
-        if table["engine"] not in ENGINES or not flags:
+        if not isinstance(table["engine"], str) or table["engine"] not in ENGINES or not flags:
             raise ModelFileError("the manifest's 'encoder' names an engine that this release does not know.")
+        check_config(table["engine"], table["architecture"], readings)
         return Description(table["architecture"], table["engine"], table["pooler"], readings, table["raw"])

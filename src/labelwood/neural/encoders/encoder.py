@@ -304,7 +304,6 @@ def rebuild(what: Description, state: Mapping[str, NDArray[Any]]) -> Encoder:
             net: nn.Module = bert.LeanBert(config)
         net.to_empty(device="cpu")
     elif what.engine == "bilstm":
-        bilstm.check(config, state.get("words.weight"))
         net = BiLstm(config)
     else:
         with needs("this model's encoder", "neural"):

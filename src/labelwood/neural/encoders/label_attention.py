@@ -8,13 +8,15 @@ candidates alone: the work is documents × candidates, not × the candidates of 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
 from ..training.candidates import Candidates
+from . import layout
 from .bert import Packed
 
-NARROW = 256  # layers of the MLP halve the width down to this
 AT_ONCE = 2**24  # numbers of m that are held at once where no gradient needs all of them
 
 
@@ -23,10 +25,8 @@ class LabelAttention(nn.Module):
 
     def __init__(self, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        widths = [width, max(1, width // 2)]
-        while widths[-1] // 2 >= NARROW:
-            widths.append(widths[-1] // 2)
-        layers = [nn.Linear(a, b) for a, b in zip(widths, [*widths[1:], 1], strict=True)]
+        widths = layout.mlp(width)
+        layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
         for layer in layers:
             nn.init.xavier_uniform_(layer.weight, generator=generator)
             nn.init.zeros_(layer.bias)

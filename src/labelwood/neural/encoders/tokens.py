@@ -7,7 +7,9 @@ first, and the few that give too few tokens then are read whole, so the result i
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,7 +19,8 @@ from numpy.typing import NDArray
 from ...arrays.sparse import pointers
 from ...arrays.tokens import Tokens
 from ...base.progress import Tick
-from ...errors import ConfigError, ModelFileError, needs
+from ...errors import ConfigError, LabelwoodError, ModelFileError, needs
+from . import tokeniser_spec
 
 CHARACTERS = 7
 BLOCK = 4096  # texts tokenised between two reports
@@ -36,24 +39,38 @@ class Tokeniser:
 
     spec: bytes
     max_tokens: int
+    vocabulary: int | None = None  # tokens that the encoder knows, where its config says so
+    extra: str = "neural"  # what installs the package that reads it
 
     @cached_property
     def _native(self) -> Any:
-        with needs("an encoder", "neural"):
+        with needs("an encoder", self.extra):
             from tokenizers import Tokenizer
-        try:
-            native = Tokenizer.from_str(self.spec.decode("utf-8"))
-        except Exception as error:  # the package raises bare Exceptions
-            raise ModelFileError(f"the encoder's tokenizer.json cannot be read: {error}") from error
-        native.no_padding()
+        spec = tokeniser_spec.checked(self.spec, self.vocabulary)
+        with _sound("cannot be read"):
+            native = Tokenizer.from_str(spec)
+            native.no_padding()
+            native.no_truncation()
         return native
+
+    def check(self) -> None:
+        """ModelFileError unless it is sound; without the package that reads it, its table alone is checked."""
+        if importlib.util.find_spec("tokenizers") is None:
+            tokeniser_spec.checked(self.spec, self.vocabulary)
+            return
+        try:
+            _ = self.frame
+        except ConfigError as error:
+            raise ModelFileError(f"the model's recipe does not fit its tokeniser: {error}") from error
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
         """The special tokens before and after a text."""
-        self._native.no_truncation()
-        bare = self._native.encode("a", add_special_tokens=False).ids
-        framed = self._native.encode("a", add_special_tokens=True).ids
+        native = self._native
+        with _sound("cannot read a text"):
+            native.no_truncation()
+            bare = native.encode("a", add_special_tokens=False).ids
+            framed = native.encode("a", add_special_tokens=True).ids
         at = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
         before, after = framed[:at], framed[at + len(bare) :]
         if len(before) + len(after) >= self.max_tokens:
@@ -87,7 +104,19 @@ class Tokeniser:
         return [[*before, *ids[:body], *after] or [0] for ids in found]
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        return [e.ids for e in self._native.encode_batch_fast(texts, add_special_tokens=False)]
+        with _sound("cannot read these texts"):
+            return [e.ids for e in self._native.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+@contextmanager
+def _sound(what: str) -> Iterator[None]:
+    """ModelFileError for all that the package runs into: bare Exceptions, and panics that are not even that."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, LabelwoodError):
+        raise
+    except BaseException as error:
+        raise ModelFileError(f"the encoder's tokenizer.json {what}: {str(error)[:300]}") from error
 
 
 def _cut(text: str, most: int) -> str:
