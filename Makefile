@@ -6,7 +6,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
-.PHONY: help all quickstart test test-linear matrix lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
+.PHONY: help all quickstart test test-linear matrix mutants lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
   bench-ablations bench-kill clean
 
 all: $(VENV)/.ready  ## compile and install into .venv
@@ -50,6 +50,14 @@ test: $(VENV)/.test lint  ## lint and the whole test suite, on two cores
 # Every method with every value of every setting, and pairs of settings across parts; it takes a quarter of an hour.
 matrix: $(VENV)/.test  ## every method with every setting, and pairs across parts
 	MATRIX=1 $(VENV)/bin/python -m pytest -n 2 -rP tests/test_matrix.py
+
+# Damaged models, opened in processes that are watched: how many, and from which seed on. On each commit it is 2,000.
+MUTANTS_LINEAR ?= 200000
+MUTANTS_ENCODERS ?= 20000
+MUTANTS_SEED ?= 0
+mutants: $(VENV)/.test  ## open 220,000 damaged models: an hour or two (MUTANTS_LINEAR, MUTANTS_ENCODERS, MUTANTS_SEED)
+	$(VENV)/bin/python tests/faults/mutants.py --linear $(MUTANTS_LINEAR) --encoders $(MUTANTS_ENCODERS) \
+	  --seed $(MUTANTS_SEED)
 
 lint: $(VENV)/.lint $(VENV)/.test  ## ruff, mypy and clang-format
 	$(VENV)/bin/ruff check .
