@@ -36,13 +36,23 @@ def test_sparse_arrays_and_int64_indices():
     assert as_csr(m).to_scipy().toarray().tolist() == DENSE.tolist()
 
 
-def test_unsorted_and_duplicate_columns_are_summed_with_one_warning():
+def test_duplicate_entries_are_summed_with_one_warning():
     m = sparse.csr_matrix((3, 3))
     m.indptr, m.indices, m.data = np.array([0, 3, 3, 3]), np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0])
-    with pytest.warns(UserWarning, match="1 place of the matrix is given again; such entries were summed"):
+    with pytest.warns(UserWarning, match="X has 1 entry beyond the first at the same place"):
         found = as_csr(m)
     assert found.row(0)[0].tolist() == [0, 2]
     assert found.row(0)[1].tolist() == [5.0, 3.0]
+
+
+def test_unsorted_columns_are_sorted_without_a_word():
+    """Every matrix of scikit-learn's tf-idf has them."""
+    m = sparse.csr_matrix((np.array([1.0, 5.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = as_csr(m)
+    assert (found.row(0)[0].tolist(), found.row(0)[1].tolist()) == ([0, 2], [5.0, 1.0])
+    assert m.indices.tolist() == [2, 0]  # the user's own stay as they were
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
@@ -139,6 +149,97 @@ def test_out_of_range_coordinates_and_wrapping_pointers_are_refused():
     csr.data = csr.data.reshape(1, -1)
     with pytest.raises(lw.DataError, match="malformed"):
         as_csr(csr)
+
+
+def malformed(kind, **parts):
+    matrix = sparse.coo_matrix(DENSE).asformat(kind)
+    for name, value in parts.items():
+        setattr(matrix, name, value)
+    return matrix
+
+
+def lists(*rows):
+    made = np.empty(len(rows), object)
+    made[:] = [list(row) for row in rows]
+    return made
+
+
+def dict_of_keys(items):
+    matrix = sparse.dok_matrix((3, 3))
+    matrix._dict = items
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        malformed("csr", data=None),
+        malformed("csr", indices=None),
+        malformed("csr", indptr=np.array([0.0, 1, 3, 3])),
+        malformed("csr", indices=np.array([1.0, 0.5, 2.0])),
+        malformed("csr", data=np.array([1, 2, "a"], object)),
+        malformed("csr", data=np.ma.masked_array([1.0, 2, 3], [0, 1, 0])),
+        malformed("csr", data=np.array([1j, 2, 3])),
+        malformed("csr", indices=np.array([1, 0, 2**40])),
+        malformed("csr", data=np.float32(1)),
+        malformed("csc", data=None),
+        malformed("csc", indices=np.array([1.0, 0.0, 1.0])),
+        malformed("csc", data=np.ones((3, 1))),
+        malformed("bsr", data=np.ones(3)),
+        malformed("bsr", indices=np.array([0.5])),
+        malformed("bsr", data=np.ones((9, 0, 1))),
+        malformed("coo", data=None),
+        malformed("coo", data=np.ones(2)),
+        malformed("coo", coords=(np.array([0.0, 1, 1]), np.array([1, 0, 2]))),
+        malformed("coo", coords=(np.array([0, 1, 1]), np.array([1, 0, -2]))),
+        malformed("dia", data=None),
+        malformed("dia", data=np.ones(3)),
+        malformed("dia", offsets=np.array([0.5])),
+        malformed("dia", offsets=np.array([0, 0]), data=np.ones((2, 3))),
+        malformed("lil", rows=lists([1], [0, 2])),
+        malformed("lil", rows=lists([1], [0, 2], []), data=lists([1.0], [2.0], [])),
+        malformed("lil", rows=lists([1], [0, 9], [])),
+        malformed("lil", rows=lists([1], [0, -1], [])),
+        malformed("lil", rows=lists([1], [0, 0.5], [])),
+        malformed("lil", data=lists([1.0], [2.0, "x"], [])),
+        malformed("lil", data=None),
+        dict_of_keys({(0, 9): 1.0}),
+        dict_of_keys({(0, 0.5): 1.0}),
+        dict_of_keys({0: 1.0}),
+        dict_of_keys({(0, 1): "x"}),
+        dict_of_keys({(0, 1, 2): 1.0}),
+        sparse.coo_array(np.ones(3)),
+        sparse.coo_array(np.ones((2, 2, 2))),
+    ],
+)
+def test_malformed_matrices_of_every_format_are_refused(matrix):
+    with pytest.raises(lw.DataError, match=r"X (is malformed|must)"):
+        as_csr(matrix)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 5), (5, 2)])
+def test_formats_of_any_shape(kind, shape):
+    dense = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape) % 3
+    found = as_csr(sparse.coo_matrix(dense).asformat(kind))
+    assert found.shape == shape
+    assert found.to_scipy().toarray().tolist() == dense.tolist()
+
+
+def test_diagonals_that_leave_the_matrix():
+    matrix = sparse.dia_matrix((np.array([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]), np.array([-1, 7])), shape=(3, 4))
+    assert as_csr(matrix).to_scipy().toarray().tolist() == matrix.toarray().tolist()
+
+
+def test_what_only_looks_like_a_matrix_of_scipy():
+    class Other:
+        shape = (2, 2)
+
+        def tocsr(self):
+            return self
+
+    with pytest.raises(lw.DataError, match="not a sparse matrix of scipy, but of type Other"):
+        as_csr(Other())
 
 
 def test_rows_of_both_blocks_are_scaled_together():

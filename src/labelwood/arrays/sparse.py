@@ -1,7 +1,7 @@
 """The one door for matrices: whatever the user has becomes `Csr` or `Features`, checked, or a DataError with a place.
 
 `Csr` is rows by int64 pointers, int32 columns (sorted, unique), float32 values (finite, ≤ limits.MAX_VALUE). scipy is
-seen only here.
+seen only here and in `scipy_formats`.
 `Features` is [sparse ; dense] as two blocks that are never merged: the only type k-means, solver and beam take.
 """
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _core, limits
 from ..base.threads import available
 from ..errors import DataError
+from .scipy_formats import as_float32, check_size, csr_parts
 from .tokens import Tokens
 
 
@@ -188,8 +189,8 @@ def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
         raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {array.shape}.")
     if array.dtype.kind not in "fiub":
         raise DataError(f"{name} must hold numbers, but its type is {array.dtype}.")
-    _check_size(array.shape, name)
-    array = _as_float32(array)
+    check_size(array.shape, name)
+    array = as_float32(array)
     for start in range(0, len(array), 65536):
         bad = ~(np.abs(array[start : start + 65536]) <= np.float64(limits.MAX_VALUE))  # NaN too
         if bad.any():
@@ -239,76 +240,11 @@ def _threads(size: int) -> int:
 
 
 def _from_scipy(matrix: Any, name: str) -> Csr:
-    shape = _checked_parts(matrix, name)
-    if len(shape) != 2:
-        raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {shape}.")
-    _check_size(shape, name)
-    if matrix.dtype.kind not in "fiub":
-        raise DataError(f"{name} must hold numbers, but its type is {matrix.dtype}.")
-    if matrix.format != "csr":
-        matrix = _convert(matrix, name)
-    indptr = np.asarray(matrix.indptr)
-    if indptr.shape != (shape[0] + 1,):
-        raise DataError(f"{name} is malformed: {len(indptr)} row pointers for {shape[0]} rows.", row=0)
-    indices = np.asarray(matrix.indices)
-    if indices.dtype != np.int32 and indices.size and (int(indices.max()) > limits.MAX_INDEX or int(indices.min()) < 0):
-        raise DataError(f"{name} is malformed: column {indices.max()} is outside 0..{shape[1] - 1}.", row=0)
-    data = _as_float32(matrix.data)
-    found = Csr(
-        np.ascontiguousarray(indptr, dtype=np.int64),
-        np.ascontiguousarray(indices, dtype=np.int32),
-        data,
-        shape[1],
-    )
-    if found.indices.ndim != 1 or data.ndim != 1:
-        raise DataError(f"{name} is malformed: its indices and values must be flat arrays.")
+    found = Csr(*csr_parts(matrix, name))
     what, _, _ = _fault(found)
     if what.startswith("columns are not sorted") or what.endswith("stands twice"):
         return _tidy(found, name)
     return checked(found, name)
-
-
-def _checked_parts(matrix: Any, name: str) -> tuple[int, ...]:
-    """The shape; a DataError where the arrays of the matrix are missing or of a type that they cannot have."""
-    try:
-        shape = tuple(int(v) for v in matrix.shape)
-        arrays = {part: np.asarray(getattr(matrix, part, 0)) for part in ("indptr", "indices", "row", "col")}
-        values = np.zeros(0) if matrix.format in {"lil", "dok"} else np.asarray(matrix.data)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(f"{name} is not a sparse matrix of scipy: {error}") from error
-    for part, array in arrays.items():
-        if array.dtype.kind not in "iu":
-            raise DataError(f"{name} is malformed: its {part} must be whole numbers, but are of type {array.dtype}.")
-    if values.dtype.kind == "O":
-        raise DataError(f"{name} is malformed: its values are objects, not numbers.")
-    return shape
-
-
-def _as_float32(array: Any) -> NDArray[np.float32]:
-    """Convert to float32; what is too large becomes infinite, and is refused as such later."""
-    if getattr(array, "dtype", None) == np.float32:
-        return np.ascontiguousarray(array)
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _convert(matrix: Any, name: str) -> Any:
-    """Other scipy formats to CSR, after the bounds checks scipy leaves out (its conversions would crash)."""
-    if matrix.format in {"csc", "bsr"}:
-        minor = matrix.shape[0] if matrix.format == "csc" else matrix.shape[1] // max(1, matrix.blocksize[1])
-        major = matrix.shape[1] if matrix.format == "csc" else matrix.shape[0] // max(1, matrix.blocksize[0])
-        p, i = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-        sound = len(p) == major + 1 and p[0] == 0 and p[-1] == len(i) == len(matrix.data) and (p[1:] >= p[:-1]).all()
-        if not sound or (i.size and (i.min() < 0 or i.max() >= minor)):
-            raise DataError(f"{name} is malformed: its {matrix.format} pointers or indices are out of range.")
-    if matrix.format == "coo":
-        for i, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-            if len(i) and (i.min() < 0 or i.max() >= size):
-                raise DataError(f"{name} is malformed: its coo rows or columns are out of range.")
-    try:
-        return matrix.tocsr()
-    except (ValueError, IndexError, TypeError) as error:
-        raise DataError(f"{name} is malformed: {error}") from error
 
 
 def _tidy(matrix: Csr, name: str) -> Csr:
@@ -320,8 +256,8 @@ def _tidy(matrix: Csr, name: str) -> Csr:
     tidy = matrix.to_scipy().copy()
     tidy.sum_duplicates()
     if twice := matrix.nnz - tidy.nnz:
-        what = "place of the matrix is" if twice == 1 else "places of the matrix are"
-        warnings.warn(f"{name}: {twice:,} {what} given again; such entries were summed.", stacklevel=4)
+        more = "1 entry" if twice == 1 else f"{twice:,} entries"
+        warnings.warn(f"{name} has {more} beyond the first at the same place; they were summed.", stacklevel=4)
     found = Csr(tidy.indptr.astype(np.int64), tidy.indices.astype(np.int32), tidy.data.astype(np.float32), matrix.cols)
     return checked(found, name)
 
@@ -330,8 +266,3 @@ def _from_dense(array: NDArray[np.float32]) -> Csr:
     rows, columns = np.nonzero(array)
     indptr = pointers(np.bincount(rows, minlength=len(array)))
     return Csr(indptr, columns.astype(np.int32), array[rows, columns], int(array.shape[1]))
-
-
-def _check_size(shape: tuple[int, ...], name: str) -> None:
-    if max(shape) > limits.MAX_INDEX:
-        raise DataError(f"{name} has shape {shape}; rows and columns must stay below 2^31.")
