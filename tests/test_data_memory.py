@@ -43,8 +43,8 @@ def test_relevance_and_counts():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: from_lists("abc"), "texts must be a list .* but is a single str"),
-        (lambda: from_lists(None), "texts must be a list .* but is of type NoneType"),
+        (lambda: from_lists("abc"), r"texts must be a list .* but is a single str; put it in a list: \[text\]"),
+        (lambda: from_lists(None), "texts must be a list .* but is None"),
         (lambda: from_lists(["a", 5]), "row 1: a text must be a str, but is int"),
         (lambda: from_lists(["a", "\ud800"]), "row 1: .*lone surrogate at character 0"),
         (lambda: from_lists(["a"], "x"), "labels must be a list"),

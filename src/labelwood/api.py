@@ -7,7 +7,7 @@ compare, analyse  rank methods by quality and cost; look inside a network
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic as clock
 from typing import Any
@@ -17,10 +17,12 @@ from .base.old_keywords import old_keywords
 from .base.progress import QUIET, Progress
 from .base.run import Run
 from .data import (
+    ColumnNames,
     Dataset,
     Labels,
     Parents,
     ReadOptions,
+    Relevance,
     read_label_texts,
     read_taxonomy,
     with_label_texts,
@@ -58,7 +60,8 @@ def train(
     labels: Labels | None = None,
     *,
     X: object = None,
-    relevance: Iterable[Sequence[float]] | None = None,
+    names: ColumnNames | None = None,
+    relevance: Relevance | None = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
     options: ReadOptions = ReadOptions(),
@@ -79,7 +82,8 @@ def train(
               (pandas, polars, pyarrow), a path to a file or folder in any supported format, or a Dataset
     labels    for texts or X: a list of label names per document; or a matrix (n, L), or a table of 0 and 1 with a
               column for each label
-    X         features instead of text: sparse, dense, or a (sparse, dense) pair
+    X         features instead of text: sparse, dense, a table of numbers, or a (sparse, dense) pair
+    names     names of the columns, where `labels` is a matrix; without them a column is named by its number
     relevance how much each label matters, in the shape of `labels` (with `linear.relevance = "given"`)
     label_texts  words for labels that are named by codes: {label: text}, or a file that `read_label_texts` reads; kept
               in the model for people to read, and used in training if `labels.kind` says so
@@ -98,7 +102,7 @@ def train(
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, seed=seed, taxonomy=own_tree)
     check_extras(recipe)
-    dataset = as_dataset(data, labels, X=X, relevance=relevance, options=options)
+    dataset = as_dataset(data, labels, X=X, names=names, relevance=relevance, options=options)
     dataset = _with_sides(dataset, label_texts, taxonomy)
     if time is not None:
         from .planning.timing import timed
@@ -121,6 +125,7 @@ def plan(
     labels: Labels | None = None,
     *,
     X: object = None,
+    names: ColumnNames | None = None,
     label_texts: Mapping[str, str] | str | Path | None = None,
     taxonomy: Parents | str | Path | None = None,
     options: ReadOptions = ReadOptions(),
@@ -138,7 +143,7 @@ def plan(
     own_tree = _has_taxonomy(data, taxonomy)
     recipe = resolve(method, preset=preset, config=config, settings=settings, taxonomy=own_tree)
     check_extras(recipe)
-    dataset = _with_sides(as_dataset(data, labels, X=X, options=options), label_texts, taxonomy)
+    dataset = _with_sides(as_dataset(data, labels, X=X, names=names, options=options), label_texts, taxonomy)
     return run_plan(dataset, recipe, run)
 
 
@@ -197,6 +202,7 @@ def analyse(
     data: str | Path | Dataset | Documents,
     labels: Labels | None = None,
     *,
+    names: ColumnNames | None = None,
     options: ReadOptions = ReadOptions(split="test"),
     most: int = 4000,
     threads: int = 0,
@@ -208,7 +214,7 @@ def analyse(
     are, beside the pretrained encoder.
     """
     opened = load(model) if isinstance(model, str | Path) else model
-    found = as_dataset(data, labels, options=options, fields=opened.record_fields)
+    found = as_dataset(data, labels, names=names, options=options, fields=opened.record_fields)
     return look_inside(opened, found, threads=threads, most=most, progress=progress)
 
 

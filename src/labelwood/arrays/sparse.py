@@ -183,8 +183,10 @@ def as_dense(matrix: object, name: str = "X") -> NDArray[np.float32]:
         raise DataError(f"{name} is a masked array, whose masked entries would be read; give array.filled(…).")
     try:
         array = np.asarray(matrix)
-    except (ValueError, TypeError, RecursionError) as error:
+    except Exception as error:  # it asks the object, which may raise anything
         raise DataError(f"{name} is not a matrix: {error}") from error
+    if array.ndim == 0 and array.dtype.kind == "O":
+        raise DataError(f"{name} is not a matrix, but of type {type(matrix).__name__}.")
     if array.ndim != 2:
         raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {array.shape}.")
     if array.dtype.kind not in "fiub":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..arrays.texts import Texts
 from .dataset import Dataset, LabelTable, ReadReport, align_labels
-from .in_memory import Labels, from_lists, from_matrix, from_records, holds_records
+from .given_labels import ColumnNames, Labels, Relevance
+from .in_memory import from_documents, from_lists, from_matrix, from_records, given_features
 from .label_files.label_texts import read_label_texts, read_names, with_label_texts
 from .label_files.taxonomy import Parents, read_taxonomy, with_taxonomy
 from .options import ReadOptions
@@ -12,18 +13,21 @@ from .read import read, stream
 from .sniff import sniff
 
 __all__ = [
+    "ColumnNames",
     "Dataset",
     "LabelTable",
     "Labels",
     "Parents",
     "ReadOptions",
     "ReadReport",
+    "Relevance",
     "Texts",
     "align_labels",
+    "from_documents",
     "from_lists",
     "from_matrix",
     "from_records",
-    "holds_records",
+    "given_features",
     "read",
     "read_label_texts",
     "read_names",

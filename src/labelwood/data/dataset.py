@@ -79,6 +79,18 @@ class Dataset:
     label_texts: tuple[str, ...] = ()  # label id → words a person would read, "" where there are none; or nothing
     taxonomy: Taxonomy | None = None  # the user's own tree over the labels
 
+    def __post_init__(self) -> None:
+        kinds = {"texts": Texts, "features": Features, "labels": Csr}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise DataError(
+                    f"the {name} of a Dataset are a {kind.__name__}, but are of type {type(value).__name__}; make a "
+                    "Dataset of lists, tables and matrices with from_documents or from_matrix of labelwood.data."
+                )
+        if not isinstance(self.names, tuple):
+            raise DataError(f"the names of a Dataset are a tuple, but are of type {type(self.names).__name__}.")
+
     def __repr__(self) -> str:
         kinds = {"text": self.texts, "features": self.features, "a taxonomy": self.taxonomy}
         held = [name for name, value in kinds.items() if value is not None]

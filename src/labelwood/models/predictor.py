@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import limits
 from ..arrays.names import Names
-from ..arrays.sparse import Features, as_features, stacked
+from ..arrays.sparse import Features, stacked
 from ..arrays.texts import TextField
 from ..base.config import checked_config
 from ..base.progress import QUIET, Progress, Tick
 from ..base.threads import workers
 from ..data import (
+    ColumnNames,
     Dataset,
     Labels,
     ReadOptions,
+    Relevance,
     Texts,
     align_labels,
-    from_lists,
+    from_documents,
     from_matrix,
-    from_records,
-    holds_records,
+    given_features,
     read,
 )
-from ..data.containers import listed
 from ..data.parsing.fields import Reading
 from ..errors import ConfigError, DataError
 from ..metrics.ranking import Evaluation, MetricsConfig, evaluate
@@ -187,13 +187,17 @@ class Predictor:
         labels: Labels | None = None,
         *,
         X: object = None,
+        names: ColumnNames | None = None,
         options: ReadOptions = ReadOptions(),
         metrics: MetricsConfig = MetricsConfig(),
         threads: int = 0,
         progress: Progress | None = None,
     ) -> Evaluation:
-        """Metrics on held-out data: a file, a Dataset, or texts or X with their labels."""
-        held_out = [as_dataset(data, labels, X=X, options=options, fields=self.record_fields)]
+        """Metrics on held-out data: a file, a Dataset, or texts or X with their labels.
+
+        `names` are those of the columns, where `labels` is a matrix.
+        """
+        held_out = [as_dataset(data, labels, X=X, names=names, options=options, fields=self.record_fields)]
         return self.evaluate_blocks(held_out, metrics=metrics, threads=threads, progress=progress)
 
     def evaluate_blocks(
@@ -235,7 +239,7 @@ class Predictor:
         if texts is not None and not self.reads_text:
             raise ConfigError("this model was trained on features; give it X=features, not texts.")
         packed = None if texts is None else self._packed(texts)
-        own = None if x is None else as_features(x)
+        own = None if x is None else given_features(x)
         if packed is not None and own is not None and len(packed) != own.rows:
             raise DataError(f"there are {len(packed)} texts but {own.rows} rows of features; give one row for each.")
         return packed, own
@@ -244,12 +248,9 @@ class Predictor:
         """Texts, or records whose fields the members read."""
         if isinstance(texts, Texts):
             return texts
-        if holds_records(texts):
-            unlabelled = ReadOptions(labels=None)
-            packed = from_records(texts, options=unlabelled, fields=self.record_fields).texts
-            assert packed is not None
-            return packed
-        return Texts.from_strings(listed(texts, "texts"))
+        packed = from_documents(texts, options=ReadOptions(labels=None), fields=self.record_fields).texts
+        assert packed is not None
+        return packed
 
     @cached_property
     def _unseen(self) -> NDArray[np.int32]:
@@ -282,7 +283,8 @@ def as_dataset(
     labels: Labels | None = None,
     *,
     X: object = None,
-    relevance: Iterable[Sequence[float]] | None = None,
+    relevance: Relevance | None = None,
+    names: ColumnNames | None = None,
     options: ReadOptions = ReadOptions(),
     fields: Reading | None = None,
 ) -> Dataset:
@@ -293,15 +295,14 @@ def as_dataset(
     if X is not None:
         if data is not None:
             raise ConfigError("give either texts or X=features, not both.")
-        return from_matrix(as_features(X), labels, relevance=relevance)
-    if isinstance(data, Dataset):
-        return data
-    if isinstance(data, str | Path):
-        if labels is not None:
-            raise ConfigError("a path already carries its labels; give labels only with a list of texts.")
-        return read(data, options, fields=fields)
+        return from_matrix(X, labels, relevance=relevance, names=names)
+    if isinstance(data, Dataset | str | Path):
+        what = "a Dataset" if isinstance(data, Dataset) else "a path"
+        beside = {"labels": labels, "relevance": relevance, "names": names}
+        given = ", ".join(name for name, value in beside.items() if value is not None)
+        if given:
+            raise ConfigError(f"{what} already carries its labels; give {given} only with a list of texts, or with X=.")
+        return data if isinstance(data, Dataset) else read(data, options, fields=fields)
     if data is None:
         raise ConfigError("give texts, a path, or X=features.")
-    if holds_records(data):
-        return from_records(data, labels, options=options, fields=fields, relevance=relevance)
-    return from_lists(cast(Any, data), labels, relevance=relevance)
+    return from_documents(data, labels, options=options, fields=fields, relevance=relevance, names=names)

@@ -31,6 +31,9 @@ def _rows(reading: InputPass, file: Any, name: str) -> Iterator[Row]:
     texts = fields.names(found)
     wanted = {*texts, fields.labels, fields.id, fields.relevance}
     columns = [column for column in found if column in wanted]
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None:
+        raise DataError(f"two columns are named {twice[:60]!r}; each needs a name of its own.")
     batches = _guarded(name, lambda: file.iter_batches(batch_size=_BATCH, columns=columns))
     row = -1
     while (batch := _guarded(name, lambda: next(batches, None))) is not None:

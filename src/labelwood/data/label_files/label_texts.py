@@ -45,7 +45,10 @@ def read_label_texts(path: str | Path) -> dict[str, str]:
 def with_label_texts(data: Dataset, texts: Mapping[str, str]) -> Dataset:
     """The data with the texts of its labels; what is said of other labels is left out."""
     if not isinstance(texts, Mapping):
-        raise DataError(f"label texts must map labels to texts, but are {type(texts).__name__}.")
+        raise DataError(
+            f"label texts must map labels to texts, but are {type(texts).__name__}; give a dict, such as "
+            "dict(zip(labels, texts)), or the path of a file."
+        )
     known = {check_label(name): _text(value) for name, value in texts.items()}
     if data.names and known.keys().isdisjoint(data.names):
         raise DataError(

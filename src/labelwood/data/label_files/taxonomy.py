@@ -55,7 +55,10 @@ def read_taxonomy(path: str | Path) -> dict[str, tuple[str, ...]]:
 def with_taxonomy(data: Dataset, parents: Parents) -> Dataset:
     """The data with a taxonomy over its labels, child → parent or parents; other nodes in it are inner ones."""
     if not isinstance(parents, Mapping):
-        raise DataError(f"a taxonomy must map children to parents, but is {type(parents).__name__}.")
+        raise DataError(
+            f"a taxonomy must map children to parents, but is {type(parents).__name__}; give a dict, such as "
+            "dict(zip(children, parents)), or the path of a file."
+        )
     found = {check_label(child): tuple(dict.fromkeys(_names(value))) for child, value in parents.items()}
     if cycle := _cycle(found):
         raise DataError(_circle(cycle))
