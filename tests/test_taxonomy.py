@@ -18,7 +18,7 @@ import labelwood as lw
 from cases import cases
 from labelwood import limits
 from labelwood.arrays.sparse import Features, as_csr
-from labelwood.data import from_lists, read_taxonomy, with_taxonomy
+from labelwood.data import from_lists, read_label_texts, read_taxonomy, with_taxonomy
 from labelwood.parts.tree import Tree, TreeConfig, build
 from labelwood.pipeline.training_set import prepare
 from toy import keyword_set, random_features
@@ -51,6 +51,72 @@ def test_every_layout_says_the_same(tmp_path, layout, pack):
     path = tmp_path / "taxonomy"
     path.write_bytes(pack(FILES[layout].encode()))
     assert read_taxonomy(path) == PARENTS
+
+
+LINES = [("apple", "fruit"), ("tomato", "fruit"), ("tomato", "vegetable"), ("fruit", "food"), ("food", "")]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("child", "parent"), ("narrower", "broader"), ("id", "broader"), ("Child", "Parent"),
+        ("child_id", "parent_id"), ("uri", "parents"), ("childLabel", "parentLabel"), ("narrowerURI", "broaderURI"),
+        ("category", "parent category"), ("skos:narrower", "skos:broader"), ("subclass", "superclass"),
+        ("term", "Broader term"), ("name", "parent"), ("narrower term", "term"), ("child", "id"), ("sub_topic", "super_topic"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("delimiter", "\t,")
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_header_is_known_in_either_order(tmp_path, names, delimiter, swapped):
+    path = tmp_path / "taxonomy"
+    cells = [pair[::-1] if swapped else pair for pair in [names, *LINES]]
+    path.write_text("\n".join(map(delimiter.join, cells)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_taxonomy(path) == PARENTS
+
+
+@pytest.mark.parametrize("first", ["child,person", "parent,Oberbegriff", "parent,parents", "Broader,above"])
+def test_a_header_that_does_not_say_which_column_is_which(tmp_path, first):
+    path = tmp_path / "taxonomy"
+    path.write_text(f"{first}\napple,fruit\n")
+    with pytest.raises(
+        lw.DataError, match=r"line 1, column 1: .* name the columns 'child' and 'parents'; if it is not"
+    ):
+        read_taxonomy(path)
+
+
+def test_below_a_header_any_name_is_a_node(tmp_path):
+    path = tmp_path / "taxonomy"
+    path.write_text("child,parent\nchild,person\nparent,person\n")
+    assert read_taxonomy(path) == {"child": ("person",), "parent": ("person",)}
+    path.write_text("child 7,parent 1\n")  # no header: other signs than letters
+    assert read_taxonomy(path) == {"child 7": ("parent 1",)}
+
+
+def test_an_unknown_header_is_said(tmp_path):
+    path = tmp_path / "taxonomy"
+    path.write_text("Begriff,Oberbegriff\napple,fruit\npear,fruit\nfruit,food\n")
+    with pytest.warns(UserWarning, match=r"the first line, 'Begriff' below 'Oberbegriff', has nothing in common with"):
+        read_taxonomy(path)
+    path.write_text("Begriff,Oberbegriff\napple,fruit\ncarrot,vegetable\n")  # pairs that all stand alone say nothing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_taxonomy(path)
+
+
+@pytest.mark.parametrize("parents", [{"fruit": ["apple", "pear"]}, {"food": ["fruit"], "fruit": ["apple", "pear"]}])
+def test_a_hierarchy_the_wrong_way_round_is_said(parents):
+    data = from_lists(["x"], [["apple", "pear"]])
+    with pytest.warns(UserWarning, match="more parents .* than children .*; are they the wrong way round"):
+        with_taxonomy(data, parents)
+
+
+def test_label_texts_with_a_header_in_either_order(tmp_path):
+    path = tmp_path / "texts"
+    for content in ("id,label\n7,sky\n", "label,id\nsky,7\n", "Title\tURI\nsky\t7\n"):
+        path.write_text(content)
+        assert read_label_texts(path) == {"7": "sky"}
 
 
 @pytest.mark.parametrize(

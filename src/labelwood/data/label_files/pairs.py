@@ -7,7 +7,8 @@ or without a header. What a value means is the caller's; here belong the three l
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from ...errors import DataError
@@ -15,6 +16,7 @@ from ..parsing import strict_json
 from ..parsing.records import Records
 from ..parsing.rows import Log
 from ..parsing.source import Source, first_line
+from .headers import Header
 
 Pair = tuple[int | None, Any, Any]  # line, id, value
 
@@ -26,13 +28,27 @@ class Layout:
     ids: tuple[str, ...]
     values: tuple[str, ...]
     columns: str  # the two columns of a table, in words
+    id_marks: frozenset[str] = frozenset()  # words that mark the column of the ids, and that of the values
+    value_marks: frozenset[str] = frozenset()
 
     def pairs(self, source: Source) -> Iterator[Pair]:
         """Pairs of the file, in its order."""
+        return self.read(source)[1]
+
+    def read(self, source: Source) -> tuple[bool, Iterator[Pair]]:
+        """Pairs of the file, and whether it says which part is which: as JSON does, or a table with a header."""
         first = first_line(source)
         if first.lstrip().startswith(b"{"):
-            return self._from_json(source)
-        return self._from_table(source, "\t" if b"\t" in first else ",")
+            return True, self._from_json(source)
+        records = Records(source, "\t" if b"\t" in first else ",", Log())
+        rows = self._rows(records)
+        begin = next(rows, None)
+        if begin is None:
+            return False, iter(())
+        places = self._places(begin[1], records)
+        if places is None:
+            return False, _in_order(chain([begin], rows), 0, 1)
+        return True, _in_order(rows, *places)
 
     def _from_json(self, source: Source) -> Iterator[Pair]:
         """One object over the whole file, or one object per line: told by whether the first line is one of a record."""
@@ -57,8 +73,8 @@ class Layout:
                 raise error.at(file=source.name, line=source.line) from error
             yield source.line, record[ident], record[value]
 
-    def _from_table(self, source: Source, delimiter: str) -> Iterator[Pair]:
-        first, records = True, Records(source, delimiter, Log())
+    def _rows(self, records: Records) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each record that is not empty."""
         for raw in records:
             cells = [cell.encode("latin-1").decode().strip() for cell in raw]
             if not any(cells):
@@ -66,10 +82,19 @@ class Layout:
             if len(cells) != 2:
                 few = f"expected two columns, {self.columns}, but found {len(cells)}."
                 records.bad(DataError(few), min(len(cells), 2))
-            header = first and cells[0].lower() in self.ids and cells[1].lower() in self.values
-            if not header:
-                yield records.line, bare(cells[0]), cells[1]
-            first = False
+            yield records.line, cells
+
+    def _places(self, cells: list[str], records: Records) -> tuple[int, int] | None:
+        """The columns of id and value by the header; None where the first record is none."""
+        try:
+            return Header(self.ids, self.values, self.id_marks, self.value_marks).places(cells)
+        except DataError as error:
+            records.bad(error, 0)
+            raise
+
+
+def _in_order(rows: Iterable[tuple[int, list[str]]], ident: int, value: int) -> Iterator[Pair]:
+    return ((line, bare(cells[ident]), cells[value]) for line, cells in rows)
 
 
 def _from_object(source: Source) -> Iterator[Pair]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,8 @@ _LAYOUT = Layout(
     ids=("child", "id", "uid", "uri", "label_id", "concept_id"),
     values=("parents", "parent", "broader"),
     columns="a child and its parent",
+    id_marks=frozenset({"child", "narrower", "sub", "subclass", "subtopic", "subcategory"}),
+    value_marks=frozenset({"parent", "parents", "broader", "super", "superclass", "supertopic", "supercategory"}),
 )
 
 Parents = Mapping[str, str | Sequence[str] | None]
@@ -36,7 +39,8 @@ def read_taxonomy(path: str | Path) -> dict[str, tuple[str, ...]]:
     """The parents of each node the file names; a cycle is a DataError with the line that closes it."""
     parents: dict[str, dict[str, int | None]] = {}  # child → parent → line
     with Source(path) as source:
-        for line, ident, value in _LAYOUT.pairs(source):
+        named, pairs = _LAYOUT.read(source)
+        for line, ident, value in pairs:
             try:
                 own = parents.setdefault(check_label(ident), {})
                 for name in _names(value):
@@ -49,7 +53,22 @@ def read_taxonomy(path: str | Path) -> dict[str, tuple[str, ...]]:
             lines = [parents[child][parent] for child, parent in pairwise(cycle)]
             last = max((line for line in lines if line is not None), default=None)
             raise DataError(_circle(cycle), file=source.name, line=last)
-    return {name: tuple(own) for name, own in parents.items()}
+    found = {name: tuple(own) for name, own in parents.items()}
+    if not named and _stands_alone(found):
+        child, (parent, *_) = next(iter(found.items()))
+        warnings.warn(
+            f"{source.name}: the first line, {child[:40]!r} below {parent[:40]!r}, has nothing in common with the "
+            "others; if it is a header, name the columns child,parent or parent,child.",
+            stacklevel=2,
+        )
+    return found
+
+
+def _stands_alone(parents: Mapping[str, tuple[str, ...]]) -> bool:
+    """Is the first pair the only one whose names stand nowhere else, as those of an unknown header do?"""
+    counts = Counter(name for child, above in parents.items() for name in (*[child] * len(above), *above))
+    alone = [child for child, above in parents.items() if len(above) == 1 and counts[child] == counts[above[0]] == 1]
+    return len(parents) > 2 and alone == [next(iter(parents))]
 
 
 def with_taxonomy(data: Dataset, parents: Parents) -> Dataset:
@@ -71,6 +90,7 @@ def with_taxonomy(data: Dataset, parents: Parents) -> Dataset:
                 inside[numbers[name]] = True
         edges += [(numbers[child], numbers[name]) for name in above]
     _check_overlap(inside, data, found)
+    _check_direction(found)
     pairs = np.array(edges, np.int32).reshape(-1, 2)
     child_ids, parent_ids = (np.ascontiguousarray(pairs[:, side]) for side in (0, 1))
     return dataclasses.replace(data, taxonomy=Taxonomy(len(numbers), inside, child_ids, parent_ids))
@@ -88,6 +108,22 @@ def _check_overlap(inside: NDArray[np.bool_], data: Dataset, found: Mapping[str,
             "of their own.",
             stacklevel=3,
         )
+
+
+def _check_direction(found: Mapping[str, tuple[str, ...]]) -> None:
+    children, parents = sum(map(bool, found.values())), len({name for above in found.values() for name in above})
+    if children < parents:
+        warnings.warn(
+            f"the taxonomy has more parents ({parents:,}) than children ({children:,}), like {_example(found)}; are "
+            "they the wrong way round? A mapping goes from child to parents, and a file may say so: child,parent or "
+            "parent,child above its columns.",
+            stacklevel=3,
+        )
+
+
+def _example(found: Mapping[str, tuple[str, ...]]) -> str:
+    child, (parent, *_) = next((child, above) for child, above in found.items() if above)
+    return f"{parent[:40]!r} above {child[:40]!r}"
 
 
 def _names(value: object) -> Iterator[str]:
