@@ -18,7 +18,9 @@ import labelwood as lw
 from cases import cases
 from labelwood import limits
 from labelwood.arrays.sparse import Features, as_csr
+from labelwood.arrays.taxonomy import Taxonomy
 from labelwood.data import from_lists, read_label_texts, read_taxonomy, with_taxonomy
+from labelwood.parts.taxonomy_tree import depth_of
 from labelwood.parts.tree import Tree, TreeConfig, build
 from labelwood.pipeline.training_set import prepare
 from toy import keyword_set, random_features
@@ -62,7 +64,8 @@ LINES = [("apple", "fruit"), ("tomato", "fruit"), ("tomato", "vegetable"), ("fru
         ("child", "parent"), ("narrower", "broader"), ("id", "broader"), ("Child", "Parent"),
         ("child_id", "parent_id"), ("uri", "parents"), ("childLabel", "parentLabel"), ("narrowerURI", "broaderURI"),
         ("category", "parent category"), ("skos:narrower", "skos:broader"), ("subclass", "superclass"),
-        ("term", "Broader term"), ("name", "parent"), ("narrower term", "term"), ("child", "id"), ("sub_topic", "super_topic"),
+        ("term", "Broader term"), ("name", "parent"), ("narrower term", "term"), ("child", "id"),
+        ("sub_topic", "super_topic"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("delimiter", "\t,")
@@ -181,6 +184,20 @@ def shape(tree: Tree, names) -> list:
 
 def test_an_inner_label_has_a_leaf_of_its_own():
     assert grown({"b": "a", "c": "a", "d": ""}, "abcd") == [["a", "b", "c"], "d"]
+
+
+@pytest.mark.parametrize(("labels", "sizes"), [(10_000, (10_000,)), (10_001, (11, 10_001))])
+def test_a_node_of_very_many_children_is_cut(labels, sizes):
+    """Evenly by id where the labels do not differ."""
+    below = Taxonomy(
+        labels + 1, np.ones(labels, bool), np.arange(labels, dtype=np.int32), np.full(labels, labels, "i4")
+    )
+    z = Features(dense=np.ones((labels, 1), np.float32))
+    tree = build(z, np.arange(labels, dtype=np.int32), TreeConfig(kind="taxonomy"), 0, taxonomy=below, threads=1)
+    assert tree.sizes == sizes
+    assert tree.leaves.tolist() == list(range(labels))
+    assert np.diff(tree.child_ptrs[-1]).max() <= max(1000, labels if len(sizes) == 1 else 0)
+    assert depth_of(below, np.arange(labels, dtype=np.int32)) == len(sizes)
 
 
 def test_nodes_without_labels_are_dropped_and_chains_collapse():

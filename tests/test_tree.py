@@ -22,6 +22,32 @@ from toy import random_features
 pytestmark = pytest.mark.native
 
 
+@pytest.mark.parametrize("values", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("labels", "settings", "sizes"),
+    [
+        (5000, {}, (50, 5000)),  # of 10 * leaf labels each
+        (5000, {"widest": 1000}, (5, 5000)),
+        (5001, {"widest": 1000}, (6, 5001)),
+        (5000, {"widest": 100, "branch": 10}, (10, 50, 5000)),
+        (5000, {"widest": 100, "branch": 7, "depth": 2}, (56, 5000)),  # parts stand side by side where depth is short
+        (5000, {"depth": 1}, (5000,)),
+        (100, {}, (100,)),
+        (9, {"widest": 5}, (2, 9)),
+    ],
+)
+def test_labels_that_do_not_differ_are_cut_evenly_by_id(labels, settings, sizes, values):
+    z = Features(dense=np.full((labels, 3), values, np.float32))
+    config = TreeConfig(kind="unbalanced", **{"branch": 60, "leaf": 10, **settings})
+    for threads in (1, 3):
+        tree = build(z, np.arange(labels, dtype=np.int32), config, 0, threads=threads)
+        assert tree.sizes == sizes
+        assert tree.leaves.tolist() == list(range(labels))
+        widths = np.diff(tree.child_ptrs[-1])
+        assert widths.max() <= (config.widest or 100) or tree.depth == 1
+        assert widths.max() - widths.min() <= 1
+
+
 @pytest.mark.parametrize(
     ("labels", "config", "sizes"),
     [

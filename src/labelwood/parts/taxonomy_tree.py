@@ -3,7 +3,8 @@
 One parent each: a node with several parents goes below the one whose labels are most similar to its own, by the cosine
 of summed label features; counted are labels reached without passing another such node. Nodes without a label below are
 dropped, and a node with one child is replaced by it. An inner node that is itself a label has a leaf of its own. Labels
-outside the taxonomy stand together under one extra node.
+outside the taxonomy stand together under one extra node. A node of very many children is cut into equal parts: each of
+them would learn from the documents of all.
 
 Uneven depth is padded: a node stands as deep as the labels below it allow (its height), and where its parent is more
 than one level above, pass-through nodes lie between.
@@ -26,6 +27,7 @@ from .kmeans import Cutter, Nesting
 from .label_features import sums
 
 _BLOCK = 4096  # pairs compared at once
+_WIDE, _PART = 10_000, 1000  # with more children than the first a node is cut into parts of up to the second
 
 
 class _Inner:
@@ -151,6 +153,8 @@ def _children_first(up: NDArray[np.int32]) -> Iterable[int]:
 
 def _node(kids: list[_Item], cutter: Cutter, widest: int | None) -> _Inner:
     """An inner node; where it would be too wide, its children are grouped first."""
+    if widest is None and len(kids) > _WIDE:
+        widest = _PART
     while widest is not None and len(kids) > widest:
         kids = _grouped(kids, cutter, -(-len(kids) // widest))
     return _Inner(kids)

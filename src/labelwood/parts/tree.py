@@ -130,8 +130,8 @@ class TreeConfig:
     )  # fmt: skip
     widest: int | None = setting(
         None,
-        "cut into equal parts what has more children than this; lower it where clusters are very wide; none: a "
-        "taxonomy stays as it is, an unbalanced tree cuts at 10 times leaf",
+        "cut into equal parts what has more children than this; lower it where clusters are very wide; none: an "
+        "unbalanced tree cuts at 10 times leaf, a taxonomy what has more than 10,000, into parts of up to 1,000",
         low=2, rank=6,
         acts=Acts(lambda own, _: own.kind in {"taxonomy", "unbalanced"}, "in a tree of kind taxonomy or unbalanced"),
     )  # fmt: skip
@@ -291,16 +291,21 @@ def _unbalanced(cutter: Cutter, labels: int, config: TreeConfig) -> Nesting:
     """Bonsai: nodes of few labels are not cut; down to the last level they are their own and only child."""
     order, ptr = np.arange(labels, dtype=np.int32), np.array([0, labels])
     child_ptrs: list[NDArray[np.int64]] = []
+    widest, alike = config.widest or 10 * config.leaf, True
     for t in range(config.depth - 1):
         widths = np.diff(ptr)
         parts = np.where(widths > config.leaf, np.minimum(widths, config.branch), 1).astype(np.int32)
         order, cuts = cutter.cut(order, ptr, parts, "uneven", t)
+        alike = alike and len(cuts) == len(ptr)  # from the root on: the features tell no two labels apart
+        if alike:
+            parts = np.minimum(-(-widths // widest), config.branch).astype(np.int32)
+            order, cuts = cutter.cut(order, ptr, parts, "bisect", t)
         if len(cuts) == len(ptr):  # nothing was cut, nor would be further down
             break
         child_ptrs.append(np.searchsorted(cuts, ptr))
         ptr = cuts
-    if child_ptrs:  # where labels are much alike one cluster may hold most of them: equal parts of it, side by side
-        parts = -(-np.diff(ptr) // (config.widest or 10 * config.leaf))
+    if child_ptrs:  # where labels are much alike one cluster may hold most of them: equal parts side by side
+        parts = -(-np.diff(ptr) // widest)
         order, cuts = cutter.cut(order, ptr, parts.astype(np.int32), "bisect", len(child_ptrs) - 1)
         child_ptrs[-1] = np.searchsorted(cuts, ptr)[child_ptrs[-1]]
         ptr = cuts
