@@ -15,6 +15,9 @@ struct Csr {
   const float* val = nullptr;    // (ptr[rows])
   int64_t nnz() const { return rows ? ptr[rows] : 0; }
   int64_t size(int64_t row) const { return ptr[row + 1] - ptr[row]; }
+  // Are there far more columns than entries? Scratch memory then has the columns that occur, not one place for each.
+  // Both ways give the same numbers; `Sizes.scratch` in pipeline/costs.py knows this rule.
+  bool wide() const { return cols > int64_t{1} << 22 && cols / 8 > nnz(); }
 };
 
 // [sparse ; dense]: the only feature type that k-means, solver and beam take. An absent block has 0 columns

@@ -42,10 +42,10 @@ void combine(const Level& level, float parent, float* m, int64_t width, bool las
 }
 
 // Zeroed memory for the feature map and room for a chunk's rows, made when a chunk with many queries asks for it. Above
-// 2^26 features (256 MB for each thread) there is no map.
+// 2^26 features (256 MB for each thread), and for far fewer entries than features, there is no map.
 class Bench {
  public:
-  explicit Bench(int64_t features) : features_(features) {}
+  explicit Bench(const Csr& x) : features_(x.cols), mapped_(x.cols <= int64_t{1} << 26 && !x.wide()) {}
   Workbench view() {
     return {this, [](void* b) { return static_cast<Bench*>(b)->map(); },
             [](void* b, size_t bytes) { return static_cast<Bench*>(b)->rows(bytes); }};
@@ -53,7 +53,7 @@ class Bench {
 
  private:
   void* map() {
-    if (features_ > int64_t{1} << 26) return nullptr;
+    if (!mapped_) return nullptr;
     if (map_.empty()) map_.assign(features_, 0);
     return map_.data();
   }
@@ -62,6 +62,7 @@ class Bench {
     return rows_.data();
   }
   int64_t features_;
+  bool mapped_;
   std::vector<uint32_t> map_;
   std::vector<uint8_t> rows_;
 };
@@ -75,7 +76,7 @@ struct Pair {
 class Searcher {
  public:
   Searcher(const Features& x, const SearchPlan& plan, const Control& control)
-      : x_(x), plan_(plan), control_(control), bench_(x.sparse.cols) {}
+      : x_(x), plan_(plan), control_(control), bench_(x.sparse) {}
 
   // Rows [first, last): the beam goes down level by level for all of them, queries grouped by chunk.
   void beam(int64_t first, int64_t last, Found& found) {

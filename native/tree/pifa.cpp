@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lw {
 namespace {
 
 // A dense accumulator with a bitmap of what was touched: adding is O(1), draining in column order costs a scan of the
-// bitmap or a sort of the touched list, whichever is less.
+// bitmap or a sort of the touched list, whichever is less. The entries of a wide matrix are listed and sorted instead.
 class Accumulator {
  public:
   void add(float scale, const Csr& m, int64_t row) {
+    if (m.wide()) {
+      for (int64_t p = m.ptr[row]; p < m.ptr[row + 1]; ++p) listed_.push_back({m.idx[p], scale * m.val[p]});
+      return;
+    }
     if (sum_.empty()) sum_.assign(m.cols, 0), seen_.assign((m.cols + 63) / 64, 0);
     for (int64_t p = m.ptr[row]; p < m.ptr[row + 1]; ++p) {
       const int32_t f = m.idx[p];
@@ -20,6 +25,7 @@ class Accumulator {
     }
   }
   void drain(std::vector<int32_t>& idx, std::vector<float>& val) {
+    drain_listed(idx, val);
     if (touched_.size() * 8 > seen_.size())
       scan();
     else
@@ -39,6 +45,18 @@ class Accumulator {
       for (uint64_t bits = seen_[word]; bits; bits &= bits - 1)
         touched_.push_back(static_cast<int32_t>(word * 64 + __builtin_ctzll(bits)));
   }
+  // Equal columns are summed in the order in which they came, as in the dense accumulator.
+  void drain_listed(std::vector<int32_t>& idx, std::vector<float>& val) {
+    std::stable_sort(listed_.begin(), listed_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t i = 0; i < listed_.size();) {
+      const int32_t f = listed_[i].first;
+      float sum = 0;
+      for (; i < listed_.size() && listed_[i].first == f; ++i) sum += listed_[i].second;
+      if (sum != 0) idx.push_back(f), val.push_back(sum);
+    }
+    listed_.clear();
+  }
+  std::vector<std::pair<int32_t, float>> listed_;
   std::vector<float> sum_;
   std::vector<uint64_t> seen_;
   std::vector<int32_t> touched_;

@@ -44,6 +44,11 @@ class Sizes:
     threads: int = 1
 
     @property
+    def scratch(self) -> int:
+        """Columns at most that scratch memory has a place for: of a wide matrix only those that occur."""
+        return min(self.cols, max(2**22, 8 * self.x))
+
+    @property
     def x_bytes(self) -> int:
         """X in memory."""
         return 8 * self.x + 8 * self.rows + 4 * self.rows * self.dense

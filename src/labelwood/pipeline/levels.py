@@ -176,8 +176,8 @@ def _memory(s: Sizes, t: int) -> float:
     busy = min(parents, s.threads)
     share = min(1.0, 2 * busy / parents)
     instances = busy * min(s.rows, 1.25 * listed / parents)  # the largest come first
-    cluster = instances * (8 * s.x / s.rows + 24) + 4 * s.cols * busy
+    cluster = instances * (8 * s.x / s.rows + 24) + 4 * s.scratch * busy
     width = min(s.cols, instances * s.x / s.rows / busy) + s.dense
-    solver = s.threads * (64 * (width + instances / busy) + 5 * s.cols + 4 * s.rows)
+    solver = s.threads * (64 * (width + instances / busy) + 5 * s.scratch + 4 * s.rows)
     weights = min(4 * s.model * s.shares[t] * share, 256 * 2**20 if s.spills else math.inf)
     return matrices + cluster + solver + weights

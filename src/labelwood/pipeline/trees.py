@@ -107,6 +107,6 @@ def numbered(what: str, number: int, count: int) -> str:
 
 def costs(s: Sizes) -> list[Cost]:
     """Costs of the stage: Y and Z as it grows, then Z in clusters."""
-    z = s.y_bytes + 8 * s.labels + 8 * s.y + s.z_bytes + s.threads * 5 * s.cols
-    clusters = 10 * s.z + 64 * s.labels + s.threads * 16 * s.cols
+    z = s.y_bytes + 8 * s.labels + 8 * s.y + s.z_bytes + s.threads * 5 * s.scratch
+    clusters = 10 * s.z + 64 * s.labels + s.threads * 16 * s.scratch
     return [Cost("label-features", FEATURES, z), Cost("tree", TREE, clusters)]
