@@ -84,6 +84,9 @@ REFUSED = {
     "LazyFrame": (pl.LazyFrame({"text": TEXTS}), r"is of type LazyFrame; collect it first: frame.collect\(\)"),
     "Dataset": (from_lists(["x"]), r"is a Dataset; give its texts \(data.texts\)"),
     "type": (list, "is of type type"),
+    "items of a dict": ({"a": "b"}.items(), "is the items of a dict, whose keys would be read"),
+    "groups": (pd.DataFrame({"a": [1, 2]}).groupby("a"), "is of type DataFrameGroupBy"),
+    "records of numpy": (pd.DataFrame({"a": ["x"]}).to_records(), "is a structured array; .* 'index', 'a'"),
 }
 
 
@@ -349,7 +352,7 @@ def test_sparse_columns_of_pandas():
         np.ones((1, 1, 1)), np.array([[None]]), np.array([[1j]]), np.array([[b"1"]]), pd.Series([1, 2]),
         np.ma.masked_array([[1.0]], [[1]]), (np.ones((1, 1)), sparse.eye(1)), np.array([["2026-11-19"]], "M8[D]"),
         from_lists(["x"]), Texts.from_strings(["x"]), pl.LazyFrame({"a": [1]}), pl.Series([1.0]), pa.array([1.0]),
-        (value for value in [[1.0]]), [sparse.eye(1, format="csr")], np.array([(1, 2)], "i4,i4"),
+        (value for value in [[1.0]]), pa.scalar([b"a"]), [sparse.eye(1, format="csr")], np.array([(1, 2)], "i4,i4"),
     ],
 )  # fmt: skip
 def test_what_features_may_not_be(value):
@@ -389,9 +392,7 @@ def test_texts_are_taken_as_they_are():
         ([("a", 1)], "row 0: a text must be a str, but is tuple"),
         ([b"a"], "row 0: a text must be a str, but is bytes"),
         ([pd.Series({"text": "a"})], "row 0: a text must be a str, but is Series"),
-        ({"text": "a"}.items(), "row 0: a text must be a str, but is tuple"),
         (np.array([1.5]), "row 0: a text must be a str, but is float"),
-        (np.array([("a", 1)], "U1,i4"), "row 0: a text must be a str, but is tuple"),
         ([{"text": pd.DataFrame({"a": [1]})}], "row 0: an entry is a table of the columns 'a'"),
         ([{"text": ["a"]}], "row 0.*the text must be a string, but is a list"),
     ],
@@ -399,6 +400,33 @@ def test_texts_are_taken_as_they_are():
 def test_documents_that_are_no_texts(documents, message):
     with pytest.raises(lw.DataError, match=message):
         from_documents(documents)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_records_have_labels_all_or_none(first):
+    records = [{"text": "a", "labels": ["x"]}, {"text": "b"}]
+    with pytest.raises(lw.DataError, match="the field 'labels' is missing; fields found: 'text'"):
+        from_documents([records[first], records[1 - first]])
+    assert from_documents([{"text": "a"}, {"text": "b"}]).labels is None
+    assert rows(from_documents(records, [["y"], []])) == [["y"], []]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_labels_of_a_table(kind):
+    with pytest.raises(lw.DataError, match=r"row 1.*the labels are null; write \[\] for a document without any"):
+        from_documents(tables({"text": TEXTS, "labels": [["a"], None, []]})[kind])
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame(index=[0, 1, 2]), pl.DataFrame(), pa.table({})])
+def test_a_table_without_columns(table):
+    for call in (lambda: from_documents(table), lambda: from_documents(TEXTS, table), lambda: from_matrix(table)):
+        with pytest.raises(lw.DataError, match="the table has no columns"):
+            call()
+
+
+def test_bytes_are_no_ids():
+    with pytest.raises(lw.DataError, match=r"row 0.*an id must be text or a whole number, but is bytes"):
+        from_lists(["t"], ids=[b"\xff"])
 
 
 def test_what_is_given_beside_labels():

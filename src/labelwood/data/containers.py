@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def table_block(table: Any) -> Any:
         with contextlib.suppress(ValueError):  # what its columns leave out may be another number than 0
             return sparse.to_coo()
     columns = [_numbers(name, column, "X") for name, column in _columns(table)]
-    return np.column_stack(columns) if columns else np.zeros((0, 0), np.float32)
+    return np.column_stack(columns)
 
 
 def indicators(table: Any) -> tuple[Csr, list[str]]:
@@ -58,12 +58,9 @@ def indicators(table: Any) -> tuple[Csr, list[str]]:
         way = f"give the column itself, {_spelled(names[0])}, which holds the labels of each document"
         raise DataError(f"the labels are a table of one column; {way}, or a table with a column for each label.")
     found = [_ones(name, column) for name, column in columns]
-    rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, np.int32)
-    size = found[0][1] if found else 0
-    by_column = Csr(
-        pointers(np.array([len(r) for r, _ in found], np.int64)), rows, np.ones(len(rows), np.float32), size
-    )
-    return by_column.transpose(), names
+    rows = np.concatenate([rows for rows, _ in found])
+    counts = np.array([len(rows) for rows, _ in found])
+    return Csr(pointers(counts), rows, np.ones(len(rows), np.float32), found[0][1]).transpose(), names
 
 
 def listed(value: Any, name: str, entry: str = "document") -> Any:
@@ -104,6 +101,8 @@ def _not_listed(value: Any, name: str) -> str:
         return f"is a dict with the keys {_shown(value)}{_dict_advice(name)}"
     if isinstance(value, set | frozenset):
         return "is a set, which has no order; give a list"
+    if isinstance(value, ItemsView):
+        return "is the items of a dict, whose keys would be read; give list(….values())"
     if isinstance(value, Dataset):
         return "is a Dataset; give its texts (data.texts) or its features (X=data.features)"
     if is_table(value):
@@ -114,7 +113,7 @@ def _not_listed(value: Any, name: str) -> str:
         return "is a path; read the file first: labelwood.read_data(path)"
     if isinstance(value, Csr | Features) or hasattr(value, "tocsr"):
         return "is a matrix"
-    if not isinstance(value, Iterable):
+    if not isinstance(value, Iterable) or hasattr(value, "get_group"):
         return f"is of type {type(value).__name__}{_collect_advice(value)}"
     return ""
 
@@ -125,6 +124,8 @@ def _not_one_row(array: NDArray[Any], name: str) -> str:
     if array.ndim != 1:
         way = "array.tolist() for several labels a document" if name == "labels" and array.ndim > 1 else "one of 1"
         return f"is an array of {array.ndim} dimensions; give {way}"
+    if array.dtype.names is not None:
+        return f"is a structured array; give one of its fields: {_shown(array.dtype.names)}"
     if array.dtype.kind == "S":
         return "is an array of bytes; decode it first: numpy.char.decode(array, 'utf-8')"
     return ""
@@ -147,6 +148,8 @@ def _columns(table: Any) -> list[tuple[str, Any]]:
     else:
         columns = table.get_columns() if hasattr(table, "get_columns") else list(table.columns)
     names = _names(table)
+    if not names:
+        raise DataError("the table has no columns.")
     twice = next((name for name, count in _counts(names).items() if count > 1), None)
     if twice is not None:
         raise DataError(f"two columns of the table are named {twice[:60]!r}; each needs a name of its own.")

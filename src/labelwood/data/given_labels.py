@@ -130,6 +130,8 @@ def _checked_ids(ids: Iterable[str | int], rows: int) -> Iterator[str]:
     count = 0
     for count, value in enumerate(ids, 1):
         try:
+            if isinstance(value, bytes):
+                raise DataError("an id must be text or a whole number, but is bytes; decode it first.", field="ids")
             yield id_of(plain(value), "ids")
         except DataError as error:
             raise error.at(row=count - 1) from error

@@ -63,7 +63,8 @@ def from_records(
     if labels is not None:
         options = dataclasses.replace(options, labels=None, relevance=None)
     table = is_table(records)
-    rows: Any = table_records(records) if table else listed(records, "texts")
+    rows: Any = table_records(records) if table else _as_list(listed(records, "texts"))
+    labelled = any(isinstance(record, Mapping) and options.labels in record for record in rows)
     log, reader, collector = Log(), None, None
     for number, record in enumerate(rows):
         try:
@@ -71,7 +72,7 @@ def from_records(
                 raise DataError(f"the first document is a record, but this one is {kind_of(record)}.")
             values = {str(name): plain(value) for name, value in record.items()}
             if reader is None:
-                log.fields = reader = Fields(values, options, False, fields, alike=table)
+                log.fields = reader = Fields(values, options, labelled, fields, alike=table)
                 collector = Collector(log)
             assert collector is not None
             collector.add(reader.row(values, log))
@@ -110,6 +111,8 @@ def given_features(features: object) -> Features:
     """X from the user: a matrix, a table of numbers, or a pair (sparse, dense)."""
     if isinstance(features, tuple) and len(features) == 2 and is_table(features[1]):
         features = features[0], table_block(features[1])
+    if hasattr(features, "as_py"):  # numpy would read its bytes as numbers
+        raise DataError(f"X is not a matrix, but a single value of type {type(features).__name__}.")
     return as_features(table_block(features) if is_table(features) else features)
 
 
