@@ -3,6 +3,7 @@
 
 #include "bind/bind.h"
 #include "text/pack.h"
+#include "text/sketch.h"
 #include "text/tfidf.h"
 
 namespace lw {
@@ -105,6 +106,16 @@ nb::tuple pack(nb::list strings, int threads) {
   return nb::make_tuple(to_numpy(std::move(packed.arena)), to_numpy(std::move(packed.offsets)), packed.bad);
 }
 
+// Of each document: words, characters, signs of damage, digest of its words, slots (docs · SLOTS).
+nb::tuple sketch_texts(In<uint8_t> arena, In<int64_t> offsets, int threads, nb::handle progress) {
+  const TextView texts = view_of(arena, offsets);
+  Sketches found;
+  run(texts, progress, [&](Control& control) { found = sketch(texts, threads, control); });
+  return nb::make_tuple(to_numpy(std::move(found.words)), to_numpy(std::move(found.characters)),
+                        to_numpy(std::move(found.signs)), to_numpy(std::move(found.digests)),
+                        to_numpy(std::move(found.slots)));
+}
+
 }  // namespace
 
 void bind_tfidf(nb::module_& m) {
@@ -160,6 +171,8 @@ void bind_tfidf(nb::module_& m) {
         nb::arg("progress").none(), "(bytes, offsets, documents) of the single words, the most frequent first.");
   m.def("tfidf_fit", &fit, nb::arg("texts"), nb::arg("options"), nb::arg("words").none(), nb::arg("threads"),
         nb::arg("progress").none(), "((bytes, offsets, idf), (ptr, idx, val), distinct terms before pruning).");
+  m.def("sketch_texts", &sketch_texts, nb::arg("arena"), nb::arg("offsets"), nb::arg("threads"),
+        nb::arg("progress").none(), "(words, characters, signs, digests, slots) of each document.");
   m.def("pack_strings", &pack, nb::arg("strings"), nb::arg("threads"),
         "(arena, offsets, bad row or -1) of a list of str.");
 }

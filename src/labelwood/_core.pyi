@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from numpy import float32, int32, int64, uint8, uint32
+from numpy import float32, int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 Progress = Callable[[int, int], object]
@@ -238,4 +238,7 @@ def count_words(
 def tfidf_fit(
     texts: TextParts, options: TfidfOptions, words: Words | None, threads: int, progress: Progress | None
 ) -> tuple[TermParts, CsrParts, int]: ...
+def sketch_texts(
+    arena: NDArray[uint8], offsets: NDArray[int64], threads: int, progress: Progress | None
+) -> tuple[NDArray[int32], NDArray[int32], NDArray[uint8], NDArray[uint64], NDArray[uint32]]: ...
 def pack_strings(strings: list[str], threads: int) -> tuple[NDArray[uint8], NDArray[int64], int]: ...
