@@ -14,7 +14,7 @@ import importlib
 
 TYPE_CHECKING = False  # typing has the same; to import it takes longer than all that is imported here
 if TYPE_CHECKING:
-    from .api import analyse, compare, load, plan, train
+    from .api import analyse, compare, doctor, load, plan, train
     from .arrays.sparse import Csr, Features
     from .base.progress import Event, Progress, Silent, Terminal
     from .base.run import Run
@@ -39,12 +39,15 @@ if TYPE_CHECKING:
     from .planning.estimate import Plan
     from .recipes.methods import methods
     from .recipes.recipe import Recipe
+    from .reports.doctor import Checkup
+    from .reports.findings import Finding
     from .reports.leaderboard import Leaderboard, Standing
 
 __version__ = "0.1.0"
 __all__ = [
     "Analysis",
     "BudgetError",
+    "Checkup",
     "ConfigError",
     "Csr",
     "DataError",
@@ -54,6 +57,7 @@ __all__ = [
     "Evaluation",
     "Event",
     "Features",
+    "Finding",
     "LabelwoodError",
     "Leaderboard",
     "MetricsConfig",
@@ -74,6 +78,7 @@ __all__ = [
     "__version__",
     "analyse",
     "compare",
+    "doctor",
     "load",
     "methods",
     "plan",
@@ -82,7 +87,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": ("analyse", "compare", "load", "plan", "train"),
+    "api": ("analyse", "compare", "doctor", "load", "plan", "train"),
     "arrays.sparse": ("Csr", "Features"),
     "base.progress": ("Event", "Progress", "Silent", "Terminal"),
     "base.run": ("Run",),
@@ -100,6 +105,8 @@ _HOMES = {
     "planning.estimate": ("Plan",),
     "recipes.methods": ("methods",),
     "recipes.recipe": ("Recipe",),
+    "reports.doctor": ("Checkup",),
+    "reports.findings": ("Finding",),
     "reports.leaderboard": ("Leaderboard", "Standing"),
 }  # fmt: skip
 _RENAMED = {"read_data": "read"}

@@ -1,13 +1,15 @@
 """The verbs of the Python API that are not a model's own.
 
 train, load       make or open a model
+doctor            checks data before a training
 plan              says what training takes
 compare, analyse  rank methods by quality and cost; look inside a network
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic as clock
 from typing import Any
@@ -25,6 +27,7 @@ from .data import (
     Relevance,
     read_label_texts,
     read_taxonomy,
+    sniff,
     with_label_texts,
     with_taxonomy,
 )
@@ -40,10 +43,11 @@ from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
 from .recipes.extras import check_extras
 from .recipes.resolve import resolve
+from .reports.doctor import Checkup, Source, examine
 from .reports.leaderboard import METRICS, Files, Leaderboard, recipes
 from .reports.leaderboard import compare as run_comparison
 
-__all__ = ["analyse", "compare", "load", "plan", "train"]
+__all__ = ["analyse", "compare", "doctor", "load", "plan", "train"]
 
 _SAME = ("threads", "device", "memory", "progress", "work", "resume", "overwrite")
 _OLD_TRAIN = {name: name for name in _SAME} | {"tell": "on_event"}
@@ -117,6 +121,36 @@ def train(
     model = run_recipe(dataset, recipe, within(dataset, recipe, run), held_out)
     LOG.info("trained %s in %.1f s", what, clock() - start)
     return model
+
+
+def doctor(
+    train: str | Path | Dataset | Documents,
+    test: str | Path | Dataset | Documents | None = None,
+    *,
+    labels: Labels | None = None,
+    test_labels: Labels | None = None,
+    options: ReadOptions = ReadOptions(on_bad="skip"),
+    threads: int = 0,
+    progress: Progress = QUIET,
+) -> Checkup:
+    """Check data before a training: what was read, what is wrong with it, how it is spread, and which methods suit.
+
+    Nothing is trained, and the same data give the same `Checkup`. `train` and `test` are as for `train`: a path, texts
+    with `labels` (`test_labels`), records, a table, or a Dataset. Lines that cannot be read are counted, unless `options`
+    say otherwise.
+    """
+    sources: list[Source] = []
+    fields: Reading | None = None
+    for data, given, split in ((train, labels, options.split), (test, test_labels, "test")):
+        if data is None:
+            continue
+        path = isinstance(data, str | Path)
+        how = dataclasses.replace(options, split=split)
+        found = as_dataset(data, given, options=how, fields=fields)
+        fields = None if found.texts is None else Reading(found.texts.fields)
+        kind = "" if not path or str(data) == "-" else how.format if how.format != "auto" else sniff(str(data))
+        sources.append(Source(found, str(data) if path else ("test" if sources else "train"), kind))
+    return examine(sources[0], sources[1] if len(sources) > 1 else None, threads=threads, progress=progress)
 
 
 @old_keywords("run", Run, _OLD_PLAN, {"work": _somewhere})

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ConfigError, LabelwoodError
-from . import analyse, compare, ensemble, evaluate, inspect, plan, predict, quickstart, train
+from . import analyse, compare, doctor, ensemble, evaluate, inspect, plan, predict, quickstart, train
 from .show import complain
 from .streams import Stopped, guarded
 
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 for command in (
     quickstart.quickstart,
+    doctor.doctor,
     plan.plan,
     train.train,
     predict.predict,

@@ -57,14 +57,19 @@ def find(model: str) -> Checkpoint:
 
 def peek(model: str) -> dict[str, Any] | str | None:
     """The config of an encoder that is here, or what is wrong with it; None for one of the hub. Nothing is fetched."""
-    path = Path(model).expanduser()
-    packaged = os.environ.get("LABELWOOD_ENCODER") or importlib.util.find_spec(MINILM_PACKAGE)
-    if not (packaged if model == "minilm" else path.exists() or model.startswith((".", "/", "~"))):
-        return None
+    folder = folder_here(model)
     try:
-        return find_config(_folder(model), model)
+        return None if folder is None else find_config(folder, model)
     except ConfigError as error:
         return str(error)
+
+
+def folder_here(model: str) -> Path | None:
+    """The folder of an encoder, if it is not one of the hub. Nothing is fetched."""
+    path = Path(model).expanduser()
+    packaged = os.environ.get("LABELWOOD_ENCODER") or importlib.util.find_spec(MINILM_PACKAGE)
+    here = packaged if model == "minilm" else path.exists() or model.startswith((".", "/", "~"))
+    return _folder(model) if here else None
 
 
 def find_config(folder: Path, model: str) -> dict[str, Any]:
