@@ -15,7 +15,7 @@ from ..data import ReadOptions, read, sniff
 from ..data.language_words import NAMES
 from ..data.parsing.fields import Reading
 from ..errors import counted
-from ..reports.checkup_page import duration, fields_of, memory, percent, pieces_note, span, summary
+from ..reports.checkup_page import SETS, duration, fields_of, memory, percent, pieces_note, span, summary
 from ..reports.doctor import Checkup, Examined, Histogram, Source, examine
 from ..reports.findings import Finding
 from . import show
@@ -83,13 +83,13 @@ def _show(found: Checkup) -> None:
     show.heading(summary(found))
     for finding in found.findings:
         _finding(finding, several=len(sets) > 1)
-    for one in sets:
-        _spread(one, several=len(sets) > 1)
+    for one, which in zip(sets, SETS, strict=False):
+        _spread(one, which, several=len(sets) > 1)
     if found.train.languages:
         show.heading("Languages")
         codes = list(dict.fromkeys(code for one in sets for code in one.languages))
         rows = [(NAMES[code], *(percent(one.languages.get(code, 0.0)) for one in sets)) for code in codes]
-        show.table(rows, ("language", *(one.name for one in sets)), right=range(1, len(sets) + 1))
+        show.table(rows, ("language", *SETS[: len(sets)]), right=range(1, len(sets) + 1))
     if found.pieces is not None:
         show.heading("What an encoder will cut")
         show.say(pieces_note(found))
@@ -119,9 +119,9 @@ def _finding(found: Finding, *, several: bool) -> None:
         show.say(f"  → {found.way_out}")
 
 
-def _spread(one: Examined, *, several: bool) -> None:
+def _spread(one: Examined, which: str, *, several: bool) -> None:
     """The histograms, side by side as tables of counts."""
-    of = f" in {one.name}" if several else ""
+    of = f", {which}" if several else ""
     for title, found in (
         (f"Labels per document{of}", one.labels_per_document),
         (f"Documents per label{of}", one.documents_per_label),

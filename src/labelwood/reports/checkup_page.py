@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .doctor import Checkup, Examined, Histogram
     from .findings import Finding
 
-_SETS = {"train": "training set", "test": "test set", "both": "both sets"}
+SETS = ("training set", "test set")
+_NAMES = {"train": SETS[0], "test": SETS[1], "both": "both sets"}
 
 
 def page_of(checkup: Checkup) -> str:
@@ -27,7 +28,7 @@ def page_of(checkup: Checkup) -> str:
         html.section("What was read", _read(sets)),
         html.section(
             "How it is spread",
-            *(_spread(*each, len(sets) > 1) for each in zip(sets, ("training set", "test set"), strict=False)),
+            *(_spread(*each, len(sets) > 1) for each in zip(sets, SETS, strict=False)),
         ),
         html.section("Languages", _languages(sets)),
     ]
@@ -51,7 +52,7 @@ def summary(checkup: Checkup) -> str:
 def _finding(found: Finding) -> Html:
     what = found.what[0].upper() + found.what[1:]
     way = Html(f"<p><strong>Way out:</strong> {html.text(found.way_out)}</p>") if found.way_out else Html("")
-    badge = f"{found.severity} · {_SETS[found.set]}"
+    badge = f"{found.severity} · {_NAMES[found.set]}"
     return html.notice(found.severity, badge, what, html.bullets(found.examples), way)
 
 
@@ -71,7 +72,7 @@ def _read(sets: list[Examined]) -> Html:
 
 def _header(first: str, sets: list[Examined]) -> tuple[str, ...]:
     """The head of a table with a column for each set."""
-    return (first, *("training set", "test set")[: len(sets)])
+    return (first, *SETS[: len(sets)])
 
 
 def fields_of(one: Examined) -> str:

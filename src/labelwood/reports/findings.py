@@ -6,6 +6,7 @@ A check is a function of a `Case` that yields findings, registered with `@check`
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -45,11 +46,22 @@ class Subject:
 
     def shown(self, row: int) -> str:
         """A document as people find it again: its id or row, counted from 0, and how it begins."""
-        name = f"row {row}" if self.data.ids is None else self.data.ids[row]
         if self.data.texts is None:
-            return name[:SHOWN]
+            return self.name(row)
         text = " ".join(self.data.texts[row][: 4 * SHOWN].split())
-        return f"{name[:SHOWN]}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
+        return f"{self.name(row)}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
+
+    def name(self, row: int) -> str:
+        """The id of a document, or its row."""
+        return f"row {row}" if self.data.ids is None else self.data.ids[row][:SHOWN]
+
+    def around(self, row: int, pattern: re.Pattern[str]) -> str:
+        """The place in a document where a pattern first stands."""
+        assert self.data.texts is not None
+        text = self.data.texts[row]
+        found = pattern.search(text)
+        begin, end = (0, 0) if found is None else found.span()
+        return f"{self.name(row)}: …{text[max(0, begin - SHOWN // 2) : end + SHOWN // 2]}…"
 
     def some(self, rows: Iterable[int] | NDArray[np.int64]) -> tuple[str, ...]:
         """The first few of these documents."""

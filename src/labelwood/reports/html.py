@@ -30,7 +30,7 @@ p{margin:.4rem 0}.soft,caption,figcaption span{color:var(--soft)}
 .scroll{overflow-x:auto;margin:.75rem 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:50%}
 caption{text-align:left;padding:.2rem 0;font-size:.9rem}
-th,td{text-align:left;vertical-align:top;padding:.3rem 1rem .3rem 0;border-bottom:1px solid var(--line);
+th,td{text-align:left;vertical-align:top;padding:.3rem 1.2rem .3rem 0;border-bottom:1px solid var(--line);
 overflow-wrap:normal}
 td:last-child{overflow-wrap:anywhere}
 th{font-weight:600}tbody th{white-space:nowrap}

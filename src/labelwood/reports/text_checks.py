@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +14,47 @@ from ..data.language_words import NAMES
 from ..data.languages import UNKNOWN
 from ..data.sketches import CONTROL, MARKUP, REPLACED, TWICE
 from ..errors import counted
-from .findings import ERROR, NOTE, WARNING, Case, Finding, Subject, check
+from .findings import ERROR, EXAMPLES, NOTE, WARNING, Case, Finding, Subject, check
 
+PAIRS = 3  # examples of two documents each
 FEW = 3  # words: a text of fewer says little
 SECOND = 0.05  # share from which a second language is worth a word
 ENGLISH = 0.8  # share below which the default encoder is the wrong one
 LOST = 0.25  # share of words that a note says are not read
 
+
+class _Damage(NamedTuple):
+    """A sign of damage: its bit, where it stands, and what is said of it."""
+
+    sign: int
+    name: str
+    pattern: re.Pattern[str]
+    severity: str
+    what: str
+    way_out: str
+
+
 _DAMAGE = (
-    (REPLACED, "replaced-characters", "hold U+FFFD, which stands for bytes that could not be read",
-     "Make the file again from its source, as UTF-8."),
-    (TWICE, "encoded-twice", "hold characters such as Ã¤ or â€™: UTF-8 that was taken for another encoding",
-     "Make the file again, and read its source as UTF-8."),
-    (MARKUP, "markup", "hold tags or entities such as </p> or &amp;",
-     "Take the text out of the markup; else its names are words, and pieces that an encoder reads in place of text."),
-    (CONTROL, "control-characters", "hold control characters, such as NUL",
-     "Remove them; they come from cut or binary files."),
+    _Damage(
+        REPLACED, "replaced-characters", re.compile("\ufffd"), WARNING,
+        "with U+FFFD, which stands for bytes that could not be read",
+        "Make the file again from its source, as UTF-8.",
+    ),
+    _Damage(
+        TWICE, "encoded-twice", re.compile("[ÂÃ][\x80-\xbf]|â€"), WARNING,
+        "with characters such as Ã¤ or â€™: UTF-8 that was taken for another encoding",
+        "Make the file again, and read its source as UTF-8.",
+    ),
+    _Damage(
+        MARKUP, "markup", re.compile(r"</[A-Za-z]|&(?:#[0-9]|[A-Za-z]{2,6};)"), NOTE,
+        "with tags or entities such as </p> or &amp;",
+        "Take the text out of the markup; else its names are words, and pieces that an encoder reads in place of text.",
+    ),
+    _Damage(
+        CONTROL, "control-characters", re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]"), WARNING,
+        "with control characters, such as NUL",
+        "Remove them; they come from cut or binary files.",
+    ),
 )  # fmt: skip
 
 
@@ -88,13 +115,13 @@ def damaged_texts(case: Case) -> Iterator[Finding]:
     for subject in case.subjects:
         if subject.sketches is None:
             continue
-        for sign, name, what, way in _DAMAGE:
-            rows = np.flatnonzero(subject.sketches.signs & sign)
+        for kind in _DAMAGE:
+            rows = np.flatnonzero(subject.sketches.signs & kind.sign)
             if len(rows):
-                text = f"{counted(len(rows), 'text')} {what}."
                 yield Finding(
-                    NOTE if sign == MARKUP else WARNING, name, subject.set, text, len(rows), subject.some(rows), way
-                )
+                    kind.severity, kind.name, subject.set, f"{counted(len(rows), 'text')} {kind.what}.", len(rows),
+                    tuple(subject.around(int(row), kind.pattern) for row in rows[:EXAMPLES]), kind.way_out,
+                )  # fmt: skip
 
 
 @check
@@ -197,7 +224,7 @@ def _were(count: int) -> str:
 
 
 def _pairs(later: Subject, earlier: Subject, rows: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[str, ...]:
-    return tuple(f"{later.shown(int(row))} ⟷ {earlier.shown(int(found[row]))}" for row in rows[:5])
+    return tuple(f"{later.shown(int(row))} ⟷ {earlier.shown(int(found[row]))}" for row in rows[:PAIRS])
 
 
 def _disagreeing(subject: Subject, same: NDArray[np.int64]) -> Iterator[Finding]:
