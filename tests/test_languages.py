@@ -54,7 +54,9 @@ def test_what_is_too_short_is_unknown(text):
 
 
 def test_the_same_word_again_says_nothing_new():
-    assert language_of("DIN 15 ; DIN 16 ; DIN 17 ; DIN 18 : Prüfung von Kränen und der Maschinen für die Montage") == "de"
+    assert (
+        language_of("DIN 15 ; DIN 16 ; DIN 17 ; DIN 18 : Prüfung von Kränen und der Maschinen für die Montage") == "de"
+    )
 
 
 def test_shares():

@@ -14,7 +14,25 @@ from labelwood.data.duplicates import ALIKE, duplicates
 from labelwood.data.sketches import CONTROL, MARKUP, REPLACED, SLOTS, TWICE, Sketches
 from reference_sketch import sketch
 
-PIECES = ["a", "Wald", "ÄPFEL", "機械学習", " ", "\n", ", ", "Ã¤", "â€™", "\ufffd", "</p>", "&amp;", "&#39", "\x00", "x" * 300, "<", "&"]
+PIECES = [
+    "a",
+    "Wald",
+    "ÄPFEL",
+    "機械学習",
+    " ",
+    "\n",
+    ", ",
+    "Ã¤",
+    "â€™",
+    "\ufffd",
+    "</p>",
+    "&amp;",
+    "&#39",
+    "\x00",
+    "x" * 300,
+    "<",
+    "&",
+]
 
 
 def sketches(*texts: str, threads: int = 1) -> Sketches:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import labelwood as lw
+from labelwood.arrays.texts import Texts
 from labelwood.arrays.tokens import Tokens
-from labelwood.neural.encoders.tokens import by_length
+from labelwood.neural.encoders.tokens import Tokeniser, by_length
+from labelwood.reports.pieces import Pieces, pieces_of
 from small import tokeniser
 
 
@@ -47,3 +51,11 @@ def test_batches_by_length_hold_every_document_once():
 def test_too_few_tokens_for_the_frame():
     with pytest.raises(lw.ConfigError, match="2 special tokens"):
         _ = dataclasses.replace(tokeniser(), max_tokens=2).frame
+
+
+def test_pieces_of_a_word_are_those_of_the_default_encoder():
+    texts = Texts.from_strings(["alpha beta gamma", "", "alpha beta"])
+    tokeniser = Tokeniser((Path(os.environ["LABELWOOD_ENCODER"]) / "tokenizer.json").read_bytes(), 512)
+    tokens = tokeniser(texts)
+    found = pieces_of(texts, {"de": 1.0})
+    assert found == Pieces(round(float((tokens.lengths - tokens.frame).sum()) / 5, 4), measured=True)

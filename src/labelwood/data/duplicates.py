@@ -22,7 +22,7 @@ _MIX = np.array([0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0x8
 
 
 class Duplicates(NamedTuple):
-    """For each text the earlier one that it repeats, or -1; and for near duplicates how much they share."""
+    """The earlier text that each text repeats, or -1; and how much near duplicates share."""
 
     same: NDArray[np.int64]  # (n,) the first text of the same words
     near: NDArray[np.int64]  # (n,) an earlier text that has nearly the same words
@@ -48,7 +48,7 @@ def duplicates(sketches: Sketches, begin: int = 0, progress: Progress = QUIET) -
 
 
 def _same(sketches: Sketches, source: NDArray[np.bool_], target: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each target the first source of the same words before it, or -1; texts without a word repeat nothing."""
+    """The first source of the same words before each target, or -1; texts without a word repeat nothing."""
     found = np.full(len(sketches), -1, np.int64)
     rows = np.flatnonzero(sketches.words > 0)
     if not len(rows):

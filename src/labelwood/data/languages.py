@@ -28,7 +28,7 @@ _FOREIGN = re.compile(f"[{''.join(f'{first}-{last}' for first, last, _ in SCRIPT
 
 
 def _signs() -> dict[str, tuple[tuple[str, float], ...]]:
-    """What a word or a letter counts, for each language that has it."""
+    """Weights of each word, ending and letter, for the languages that have it."""
     found: dict[str, dict[str, float]] = {}
     for language, words in WORDS.items():
         for word in words.split():

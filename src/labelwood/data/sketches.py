@@ -22,7 +22,7 @@ REPLACED, TWICE, MARKUP, CONTROL = 1, 2, 4, 8  # signs of damage
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sketches:
-    """What is known of n texts."""
+    """Figures, signs of damage, digests and slots of n texts."""
 
     words: NDArray[np.int32]  # (n,) of one character and more
     characters: NDArray[np.int32]  # (n,)

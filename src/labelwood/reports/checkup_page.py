@@ -41,7 +41,7 @@ def page_of(checkup: Checkup) -> str:
 
 
 def summary(checkup: Checkup) -> str:
-    """How much was found, in a sentence."""
+    """A sentence with the number of findings."""
     kinds = [found.severity for found in checkup.findings]
     if not kinds:
         return "No findings."
@@ -128,7 +128,7 @@ def _cuts(checkup: Checkup) -> list[Html]:
 
 
 def pieces_note(checkup: Checkup) -> str:
-    """How words become pieces here, and how that is known."""
+    """A sentence on the pieces of words, and how their number is known."""
     assert checkup.pieces is not None
     how = "by the tokenizer of the default encoder" if checkup.pieces.measured else "estimated from the language"
     return f"A word is {checkup.pieces.per_word:.2f} pieces on average, {how}. An encoder reads 128 of them by default."

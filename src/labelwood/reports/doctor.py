@@ -46,7 +46,7 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """How a number is spread: bars of doubling width, and its middle."""
+    """Spread of a number: bars of doubling width, and its middle."""
 
     bars: tuple[Bar, ...]
     mean: float
@@ -93,7 +93,7 @@ class Examined:
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """What an encoder of so many pieces does not read."""
+    """Shares that an encoder of so many pieces does not read."""
 
     pieces: int
     documents: float  # share of documents that are longer
@@ -147,11 +147,11 @@ def examine(train: Source, test: Source | None = None, *, threads: int = 0, prog
         crossing = duplicates(first.sketches + second.sketches, len(first.sketches), progress)
     pieces: Pieces | None = None
     cuts: tuple[Cut, ...] = ()
-    if first.sketches is not None and train.data.texts is not None:
+    if first.sketches is not None and train.data.texts is not None and len(train.data):
         pieces = pieces_of(train.data.texts, first.languages)
         cuts = tuple(_cut(first.sketches, pieces.per_word, limit) for limit in LIMITS)
-    lost = next((cut.words for cut in cuts if cut.pieces == USUAL), 0.0)
-    findings = find(Case(first, second, crossing, lost, USUAL))
+    lost, longer = next(((cut.words, cut.documents) for cut in cuts if cut.pieces == USUAL), (0.0, 0.0))
+    findings = find(Case(first, second, crossing, lost, longer, USUAL))
     methods = _methods(first, pieces, count)
     second_part = None if test is None or second is None else _examined(test, second)
     return Checkup(_examined(train, first), second_part, findings, pieces, cuts, methods)
@@ -187,7 +187,7 @@ def _examined(source: Source, subject: Subject) -> Examined:
 
 
 def _cut(sketches: Sketches, per_word: float, limit: int) -> Cut:
-    """What is lost at a limit, of which two places are taken by the marks of beginning and end."""
+    """Losses at a limit, of which two places are taken by the marks of beginning and end."""
     words = sketches.words.astype(np.float64)
     room = (limit - 2) / per_word
     lost = np.maximum(words - room, 0.0).sum()

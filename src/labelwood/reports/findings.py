@@ -78,6 +78,7 @@ class Case:
         None  # texts of the test set, behind those of the training set, that repeat some of it
     )
     lost: float = 0.0  # share of the words that an encoder of the usual length does not read
+    longer: float = 0.0  # share of the documents that it does not read to their end
     usual: int = 128  # pieces that it reads
 
     @property
@@ -96,7 +97,7 @@ def check(function: Check) -> Check:
 
 
 def find(case: Case) -> tuple[Finding, ...]:
-    """What all checks find, the worst first, and in each severity what concerns most."""
+    """Findings of all checks, the worst first, and in each severity what concerns most."""
     found = [finding for one in CHECKS for finding in one(case)]
     return tuple(sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -f.count, f.set, f.name)))
 

@@ -131,6 +131,6 @@ def labels_only_in_test(case: Case) -> Iterator[Finding]:
 
 
 def _documents(case: Case) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many training documents each label has."""
+    """Numbers of training documents of each label."""
     y = case.train.data.labels
     return np.zeros(0, np.int64) if y is None else np.bincount(y.indices, minlength=y.cols).astype(np.int64)

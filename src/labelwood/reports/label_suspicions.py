@@ -23,7 +23,7 @@ class Suspicion:
 def suspicions(
     names: Sequence[str], counts: Sequence[int], *, documents: int, repeated: int = 0
 ) -> tuple[Suspicion, ...]:
-    """What is suspicious in label names that occur `counts` times, in that many documents with labels."""
+    """Suspicions about label names that occur `counts` times, in that many documents with labels."""
     occurrences = {name: int(count) for name, count in zip(names, counts, strict=True) if count}
     total = sum(occurrences.values())
     if occurrences and occurrences.keys() <= {"0", "1"}:

@@ -28,7 +28,7 @@ class Pieces:
 
 
 def pieces_of(texts: Texts, languages: Mapping[str, float]) -> Pieces:
-    """How many pieces there are to a word of these texts."""
+    """Number of pieces to a word of these texts."""
     rows = np.unique(np.linspace(0, len(texts) - 1, min(SAMPLE, len(texts))).astype(np.int64))
     some = Texts.from_strings([_beginning(texts, int(row)) for row in rows])
     words = int(Sketches.of(some).words.sum())

@@ -196,7 +196,7 @@ def texts_that_are_cut(case: Case) -> Iterator[Finding]:
         yield Finding(
             NOTE, "cut-texts", "train",
             f"an encoder of {case.usual} pieces, as by default, does not read {100 * case.lost:.0f} % of the words.",
-            len(case.train.data), (),
+            round(case.longer * len(case.train.data)), (),
             "Linear methods read all. For a network raise encoder.max_tokens, or put first what matters.",
         )  # fmt: skip
 
