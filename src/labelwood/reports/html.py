@@ -34,8 +34,9 @@ th,td{text-align:left;vertical-align:top;padding:.3rem 1.2rem .3rem 0;border-bot
 overflow-wrap:normal}
 td:last-child{overflow-wrap:anywhere}
 th{font-weight:600}tbody th{white-space:nowrap}
-thead th{vertical-align:bottom}td.number,th.number{text-align:right;white-space:nowrap}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:1rem}
+thead th{vertical-align:bottom}td.number,th.number{text-align:right}td.number{white-space:nowrap}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:1rem;align-items:start;
+margin-bottom:1rem}
 figure{margin:0;background:var(--sheet);border:1px solid var(--line);border-radius:.5rem;padding:1rem}
 figcaption{margin-bottom:.5rem;font-weight:600}figcaption span{display:block;font-weight:400;font-size:.9rem}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--ink);font:12px system-ui,sans-serif}
@@ -47,7 +48,8 @@ padding:.8rem 1rem;margin:.8rem 0}
 article.error{--tone:var(--error)}article.warning{--tone:var(--warning)}article.note{--tone:var(--note)}
 .badge{color:var(--tone);font-weight:700;font-size:.8rem;letter-spacing:.04em;text-transform:uppercase}
 article ul{margin:.4rem 0;padding-left:1.2rem;font-size:.9rem}code{font:.9em ui-monospace,monospace}
-@media print{body{background:#fff;color:#000;font-size:11pt}figure,article,tr{break-inside:avoid}h2{break-after:avoid}
+@media print{:root{--ground:#fff;--sheet:#fff;--ink:#000;--soft:#444;--line:#bbb;--bar:#2f7d5b;--error:#b3261e;
+--warning:#8a5a00;--note:#2b5f9e}body{background:#fff;color:#000;font-size:11pt}figure,article,tr{break-inside:avoid}h2{break-after:avoid}
 main{max-width:none;padding:0}.scroll{overflow:visible}}
 """
 

@@ -27,11 +27,11 @@ def suspicious_names(case: Case) -> Iterator[Finding]:
         sign, share = repr(seen.separator), f"{counted(seen.count, 'label')} ({100 * seen.share:.1f} %)"
         what, way = {
             "joined": (
-                f"{share} hold {sign} and look like several in one.",
+                f"{share} with {sign} in the name, in the form of several in one.",
                 f"If it separates labels, say so: --separator {sign} for tables; or write lists.",
             ),
             "list": (
-                f"{share} look like lists written as text.",
+                f"{share} in the form of lists written as text.",
                 'Write a JSON list, ["a", "b"], not its text in quotes.',
             ),
             "indicators": (

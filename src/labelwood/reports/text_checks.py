@@ -46,7 +46,7 @@ _DAMAGE = (
         "Make the file again, and read its source as UTF-8.",
     ),
     _Damage(
-        MARKUP, "markup", re.compile(r"</[A-Za-z]|&(?:#[0-9]|[A-Za-z]{2,6};)"), NOTE,
+        MARKUP, "markup", re.compile(r"</[A-Za-z]|&(?:#[0-9]|[A-Za-z]{2,7};)"), NOTE,
         "with tags or entities such as </p> or &amp;",
         "Take the text out of the markup; else its names are words, and pieces that an encoder reads in place of text.",
     ),
@@ -67,7 +67,7 @@ def bad_lines(case: Case) -> Iterator[Finding]:
                 ERROR, "bad-lines", subject.set,
                 f"{counted(report.skipped, 'line')} cannot be read and {_were(report.skipped)} left out.",
                 report.skipped, tuple(report.examples),
-                "Mend them: `train` stops at the first one, unless --on-bad skip or replace is given.",
+                "Mend them: a training stops at the first one, unless --on-bad skip or replace is given.",
             )  # fmt: skip
         if report.replaced:
             yield Finding(
@@ -154,8 +154,8 @@ def texts_of_both_sets(case: Case) -> Iterator[Finding]:
     begin, of = len(case.train.data), len(case.test.data)
     same, near = case.crossing.same[begin:], case.crossing.near[begin:]
     for rows, found, name, severity, what in (
-        (np.flatnonzero(same >= 0), same, "test-texts-in-train", WARNING, "stand in the training set, word by word"),
-        (np.flatnonzero(near >= 0), near, "test-texts-nearly-in-train", NOTE, "are nearly the same as one of training"),
+        (np.flatnonzero(same >= 0), same, "test-texts-in-train", WARNING, "also in the training set, word by word"),
+        (np.flatnonzero(near >= 0), near, "test-texts-nearly-in-train", NOTE, "nearly the same as a training text"),
     ):
         if len(rows):
             yield Finding(
