@@ -27,7 +27,7 @@ from .options import DATA_FLAGS, Threads, TrainingData, expand, place
 def doctor(
     data: TrainingData,
     test: Annotated[
-        Path | None, typer.Argument(metavar="[TEST]", parser=place, help="Held-out data.", show_default=False)
+        Path | None, typer.Argument(metavar="TEST", parser=place, help="Held-out data.", show_default=False)
     ] = None,
     *,
     json_: Annotated[
