@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,22 @@ def test_an_encoder_reads_the_fields_of_a_record_in_their_order():
     plain = member.features(Texts.from_strings(joined), None, 1, QUIET).dense
     assert np.abs(embedded).max() > 0.01
     assert (embedded == plain).all()
+
+
+GERMAN = "Das ist ein kurzer Text, und er ist nicht auf Englisch geschrieben, sondern in der Sprache der Nachbarn."
+ENGLISH = "This is a short text, and it is written in the language that the encoder of the tests is said to read."
+
+
+@pytest.mark.parametrize(("german", "warned"), [(20, True), (11, True), (9, False), (0, False)])
+def test_an_english_encoder_on_other_languages_is_warned_about(german, warned):
+    texts = [GERMAN] * german + [ENGLISH] * (20 - german)
+    labels = [[f"l{i % 3}"] for i in range(20)]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        lw.train(texts, labels, method="xr-transformer", settings={"finetune.steps": 1})
+        lw.train(texts, labels)
+    said = [str(warning.message) for warning in found if "reads English" in str(warning.message)]
+    expected = (
+        f"the encoder minilm reads English, but {5 * german} % of the texts are in other languages, most of them in "
+    )
+    assert [line.startswith(expected + "in German;") for line in said] == [True] * warned

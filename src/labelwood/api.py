@@ -9,7 +9,7 @@ compare, analyse  rank methods by quality and cost; look inside a network
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic as clock
 from typing import Any
@@ -136,8 +136,8 @@ def doctor(
     """Check data before a training: what was read, what is wrong with it, how it is spread, and which methods suit.
 
     Nothing is trained, and the same data give the same `Checkup`. `train` and `test` are as for `train`: a path, texts
-    with `labels` (`test_labels`), records, a table, or a Dataset. Lines that cannot be read are counted, unless `options`
-    say otherwise.
+    with `labels` (`test_labels`), records, a table, or a Dataset. Lines that cannot be read are counted, unless
+    `options` say otherwise.
     """
     sources: list[Source] = []
     fields: Reading | None = None

@@ -32,6 +32,8 @@ class Facts:
     relevances: bool | None = None  # some of them other than 1
     # Of each encoder by its name: its config, or what is wrong with it.
     encoders: Mapping[str, Mapping[str, Any] | str] = dataclasses.field(default_factory=dict)
+    # Shares of the languages that the texts are in, where an encoder reads them.
+    languages: Mapping[str, float] = dataclasses.field(default_factory=dict)
     grown: Mapping[str, tuple[int, ...]] = dataclasses.field(
         default_factory=dict
     )  # sizes of trees, once they are there

@@ -6,11 +6,15 @@ import dataclasses
 from collections.abc import Callable, Iterator
 
 from ..base.config import idle, replaced, value_at
+from ..data.language_words import NAMES
+from ..data.languages import UNKNOWN
 from .facts import Case
 from .recipe import Recipe
 
 Rule = Callable[[Case], Iterator[str]]
 HINTS: list[Rule] = []
+ENGLISH_VOCABULARIES = {28996, 30522, 30527}  # pieces of BERT's in English, cased and uncased, and of MPNet's
+MANY = 0.3  # share of texts in other languages from which on an English encoder is worth a warning
 
 
 def hint(rule: Rule) -> Rule:
@@ -41,6 +45,22 @@ def relevances_are_used(case: Case) -> Iterator[str]:
         )
     if case.facts.relevances is False and kind == "given":
         yield "linear.relevance is 'given', but every relevance is 1; did you mean 'induce'?"
+
+
+@hint
+def encoders_read_their_language(case: Case) -> Iterator[str]:
+    """Texts that are mostly in other languages than the encoder's, which is known of English ones alone."""
+    languages = case.facts.languages
+    others = sum(share for language, share in languages.items() if language not in {"en", UNKNOWN})
+    if others <= languages.get("en", 0.0) or others < MANY:
+        return
+    most = next(language for language in languages if language not in {"en", UNKNOWN})
+    for name, config in case.encoders.items():
+        if name == "minilm" or config.get("vocab_size") in ENGLISH_VOCABULARIES:
+            yield (
+                f"the encoder {name} reads English, but {100 * others:.0f} % of the texts are in other languages, most "
+                f"of them in {NAMES[most]}; name a multilingual one, or one of that language, with encoder.model."
+            )
 
 
 @hint
