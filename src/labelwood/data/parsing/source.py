@@ -6,29 +6,24 @@ that names the file and the line.
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import sys
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, cast
-
-import zstandard
+from typing import Any, Protocol, cast
 
 from ... import limits
 from ...errors import DataError
+from .decompression import DamagedError, Decompressed, compression_of
 
 BOM = b"\xef\xbb\xbf"
 SUFFIXES = ("", ".gz", ".xz", ".zst")
 _BUFFER = 2**18
 _PEEK_LINES = 2**20
 _LIMIT = limits.MAX_LINE_BYTES + 1
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
 class Lines(Protocol):
@@ -106,11 +101,11 @@ class Source:
     def _next(self) -> bytes:
         try:
             return self._stream.readline(_LIMIT)
-        except (*_DAMAGED, OSError) as error:
+        except (DamagedError, OSError) as error:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> DataError:
-        if isinstance(error, _DAMAGED):
+        if isinstance(error, DamagedError):
             what = f"the compressed data is cut off or damaged ({error}); fetch or write the file again."
             return DataError(what, file=self.name, line=self.line + len(self._head) + 1)
         return DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}.", file=self.name)
@@ -155,49 +150,8 @@ def _open(path: str | Path) -> io.BufferedReader:
 
 
 def _decompressed(raw: io.BufferedReader, magic: bytes) -> Lines:
-    if magic.startswith(b"\x1f\x8b"):
-        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), _BUFFER)
-    if magic.startswith(b"\xfd7zXZ\x00"):
-        return io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(raw)), _BUFFER)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
-        return io.BufferedReader(_Zstd(raw), _BUFFER)
-    return raw
-
-
-class _Zstd(io.RawIOBase):
-    """Zstandard, frame after frame. Unlike the library's own reader it notices when the last frame is cut off."""
-
-    _STEP = 2048  # compressed bytes at a time: even a bomb cannot make more than ~64 MB of them
-
-    def __init__(self, raw: BinaryIO | io.BufferedReader) -> None:
-        self._raw, self._frame = raw, zstandard.ZstdDecompressor().decompressobj()
-        self._fresh = True  # nothing of the current frame was seen yet
-        self._out = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._out:
-            if not self._step():
-                return 0
-        size = min(len(buffer), len(self._out))
-        buffer[:size], self._out = self._out[:size], self._out[size:]
-        return size
-
-    def _step(self) -> bool:
-        left = b""
-        if self._frame.eof:
-            left, self._fresh = self._frame.unused_data, True
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-        chunk = left or self._raw.read(self._STEP)
-        if not chunk:
-            if self._fresh:
-                return False
-            raise EOFError("the last frame has no end")
-        self._fresh = False
-        self._out = memoryview(self._frame.decompress(chunk))
-        return True
+    kind = compression_of(magic)
+    return raw if kind is None else io.BufferedReader(Decompressed(raw, kind), _BUFFER)
 
 
 def first_line(source: Source) -> bytes:
