@@ -13,6 +13,7 @@ from ..arrays.sparse import Csr, as_csr, checked
 from ..errors import DataError, counted
 from .containers import indicators, is_table, listed, plain
 from .dataset import LabelTable, ReadReport, check_label, ordered
+from .label_suspicions import warn_of
 from .parsing.fields import id_of, labels_of, weighted
 
 
@@ -74,7 +75,9 @@ def _label_lists(labels: Iterable[RowLabels], relevance: Relevance | None, rows:
     if weights is not None:
         _same(len(weights), rows, "relevance")
     matrix, names = table.finish()
-    return matrix, names, ReadReport(rows=rows, duplicate_labels=table.duplicates, no_labels=empty)
+    report = ReadReport(rows=rows, duplicate_labels=table.duplicates, no_labels=empty)
+    warn_of(matrix, names, report)
+    return matrix, names, report
 
 
 def _row(value: Any, weights: list[Any] | None, row: int) -> tuple[list[str], list[float] | None]:

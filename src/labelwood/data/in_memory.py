@@ -12,6 +12,7 @@ from ..errors import DataError
 from .containers import is_table, listed, plain, table_block, table_records
 from .dataset import Dataset
 from .given_labels import ColumnNames, Labels, Relevance, given_ids, label_columns
+from .label_suspicions import warn_of
 from .options import ReadOptions
 from .parsing.fields import Fields, Reading, kind_of
 from .parsing.rows import Collector, Log
@@ -82,6 +83,7 @@ def from_records(
         return from_lists([], labels, relevance=relevance, names=names)
     found = collector.finish()
     if labels is None and relevance is None and names is None:
+        warn_of(found.labels, found.names, found.report)
         return found
     matrix, known, report = label_columns(labels, relevance, names, len(found))
     seen = dataclasses.replace(report, fields=found.report.fields, left=found.report.left)

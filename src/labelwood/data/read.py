@@ -10,6 +10,7 @@ from ..base.log import LOG
 from ..errors import ConfigError, DataError, counted
 from .dataset import Dataset
 from .formats.registry import FORMATS
+from .label_suspicions import LabelTally
 from .options import ReadOptions
 from .parsing.fields import Reading
 from .parsing.input_pass import InputPass
@@ -46,7 +47,11 @@ def read(
         if progress is not None:
             progress(*reading.progress())
         _log(reading)
-        return collector.finish(reading.width)
+        found = collector.finish(reading.width)
+        tally = LabelTally()
+        tally.add(found.labels, found.names, found.report)
+        _warn(reading, tally)
+        return found
     finally:
         reading.close()
 
@@ -69,19 +74,35 @@ def stream(
         raise ConfigError(f"block must be at least 1 row, but is {block}.")
     reading = InputPass(path, options or ReadOptions(), need_labels=need_labels, fields=fields)
     try:
-        collector = Collector(reading.log)
+        collector, tally = Collector(reading.log), LabelTally()
         for row in _rows(reading):
             if len(collector) == block:  # not before the next row is there: the last block's report is then complete
-                yield collector.finish(reading.width)
+                yield _finished(collector, reading, tally)
                 if progress is not None:
                     progress(*reading.progress())
                 collector = Collector(reading.log)
             collector.add(row)
         if not len(collector):
             raise _no_rows(reading)
-        yield collector.finish(reading.width)
+        yield _finished(collector, reading, tally)
+        _warn(reading, tally)
     finally:
         reading.close()
+
+
+def _finished(collector: Collector, reading: InputPass, tally: LabelTally) -> Dataset:
+    """The block that was collected, its labels counted."""
+    found = collector.finish(reading.width)
+    tally.add(found.labels, found.names, found.report)
+    return found
+
+
+def _warn(reading: InputPass, tally: LabelTally) -> None:
+    """Warn of labels that look like something else."""
+    place = _name(reading)
+    if reading.log.fields is not None:
+        place += f", field {reading.log.fields.labels}"
+    tally.warn(place, table=reading.options.format in {"csv", "tsv"})
 
 
 def _rows(reading: InputPass) -> Iterator[Row]:
@@ -96,12 +117,16 @@ def _rows(reading: InputPass) -> Iterator[Row]:
 
 
 def _no_rows(reading: InputPass) -> DataError:
-    name = "standard input" if str(reading.path) == "-" else str(reading.path)
+    name = _name(reading)
     if reading.log.skipped:
         first = reading.log.examples[0]
         lines = counted(reading.log.skipped, "line")
         return DataError(f"there is no good line among {lines}; the first: {first}", file=name)
     return DataError("there is not a single document in it.", file=name)
+
+
+def _name(reading: InputPass) -> str:
+    return "standard input" if str(reading.path) == "-" else str(reading.path)
 
 
 def _log(reading: InputPass) -> None:

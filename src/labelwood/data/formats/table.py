@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +12,6 @@ from ..parsing.input_pass import InputPass
 from ..parsing.records import Records
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
-
-_USUAL = ",;|"  # separators of labels
 
 
 def csv_rows(reading: InputPass) -> Iterator[Row]:
@@ -37,7 +34,7 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=records.line) from error
-    separator, texts = _Separator(reading.options.separator), fields.names(names)
+    separator, texts = reading.options.separator, fields.names(names)
     for cells in each:
         if len(cells) != len(names):
             few = f"the header has {counted(len(names), 'column')} but this record {len(cells)}."
@@ -49,7 +46,6 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
             records.bad(error, names.index(error.field) if error.field in names else 0)
             continue
         yield row
-    separator.warn(f"{source.name}, field {fields.labels}")
 
 
 def _fields(names: list[str], reading: InputPass) -> Fields:
@@ -62,15 +58,13 @@ def _fields(names: list[str], reading: InputPass) -> Fields:
         raise DataError(f"{error.message} The first line must name the columns.", field=error.field) from error
 
 
-def _record(
-    names: list[str], texts: set[str], cells: list[str], fields: Fields, separator: _Separator
-) -> dict[str, Any]:
+def _record(names: list[str], texts: set[str], cells: list[str], fields: Fields, separator: str) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name, cell in zip(names, cells, strict=True):
         if name in texts:
             record[name] = cell.encode("latin-1")
         elif name in {fields.labels, fields.relevance}:
-            record[name] = separator.split(_decoded(cell), name, count=name == fields.labels)
+            record[name] = _split(_decoded(cell), separator, name)
         elif name == fields.id:
             record[name] = _decoded(cell)
     cells.clear()  # a huge cell need not be held twice
@@ -83,49 +77,20 @@ def _decoded(cell: str) -> str:
     return cell.encode("latin-1").decode()
 
 
-class _Separator:
-    """Splits cells into labels, and notices where another separator seems to be meant."""
+def _split(cell: str, separator: str, name: str) -> list[Any]:
+    """`a|b`, or a JSON list; empty parts are left out."""
+    cell = cell.strip()
+    if cell.startswith("[") and cell.endswith("]"):
+        return _json(cell, separator, name)
+    return [part for part in map(str.strip, cell.split(separator)) if part]
 
-    def __init__(self, separator: str) -> None:
-        self._separator = separator
-        self._cells = self._found = 0
-        self._others = dict.fromkeys(_USUAL, 0)
 
-    def split(self, cell: str, name: str, *, count: bool) -> list[Any]:
-        """`a|b`, or a JSON list; empty parts are left out."""
-        cell = cell.strip()
-        if cell.startswith("[") and cell.endswith("]"):
-            return self._json(cell, name)
-        if count and cell:
-            self._count(cell)
-        return [part for part in map(str.strip, cell.split(self._separator)) if part]
-
-    def warn(self, place: str) -> None:
-        """Once, at the end: the separator never occurs, but another one does in most cells."""
-        other, count = max(self._others.items(), key=lambda item: item[1])
-        if self._found or 2 * count <= self._cells:
-            return
-        warnings.warn(
-            f"{place}: no cell has the separator {self._separator!r}, so each was read as one label; but {count} of "
-            f"{self._cells} have {other!r}. If it separates labels, say so: --separator '{other}' or "
-            f"ReadOptions(separator={other!r}).",
-            stacklevel=2,
-        )
-
-    def _count(self, cell: str) -> None:
-        self._cells += 1
-        if self._found or self._separator in cell:
-            self._found += 1
-            return
-        for other in _USUAL:
-            self._others[other] += other in cell
-
-    def _json(self, cell: str, name: str) -> list[Any]:
-        try:
-            return list(strict_json.loads(cell.encode()))
-        except DataError as error:
-            way = f'write ["a", "b"] or a{self._separator}b'
-            raise DataError(f"the cell looks like a list but is {error.message} {way}.", field=name) from error
+def _json(cell: str, separator: str, name: str) -> list[Any]:
+    try:
+        return list(strict_json.loads(cell.encode()))
+    except DataError as error:
+        way = f'write ["a", "b"] or a{separator}b'
+        raise DataError(f"the cell looks like a list but is {error.message} {way}.", field=name) from error
 
 
 def _number(item: object, field: str | None) -> object:
