@@ -96,6 +96,10 @@ def test_one_string_in_two_fifths_of_the_cells() -> None:
     assert (suspicion.separator, suspicion.count, suspicion.share) == (";", 40, 0.4)
 
 
+def test_a_separator_at_an_end_joins_nothing() -> None:
+    assert seen([["|"], ["a;"], [";b "], ["x"]]) == []
+
+
 def test_the_space_behind_a_comma_is_not_told_apart_from_it() -> None:
     rows = [["a, b"], ["b, c"], ["a"], ["b"], ["c"]] * 10
     assert seen(rows) == [("joined", ",")]

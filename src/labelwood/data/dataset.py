@@ -33,7 +33,10 @@ class FieldRead(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ReadReport:
-    """Report of what a reader met on the way: counts, and the first few bad places as text."""
+    """Report of what a reader met on the way: counts, and the first few bad places as text.
+
+    Every line of a file is accounted for: lines = rows + skipped + header + blank + inner.
+    """
 
     rows: int = 0
     skipped: int = 0  # bad lines left out (on_bad="skip")
@@ -43,6 +46,10 @@ class ReadReport:
     examples: tuple[str, ...] = ()  # messages of the first bad lines
     fields: tuple[FieldRead, ...] = ()  # read as text, where records have named fields
     left: tuple[str, ...] = ()  # names of fields that were not read
+    lines: int = 0  # lines of the file, or records of one that has no lines
+    header: int = 0  # lines before the first record
+    blank: int = 0  # lines without anything
+    inner: int = 0  # second and later lines of records with line feeds in them
 
     def __add__(self, more: ReadReport) -> ReadReport:
         """The report of both, read one after the other."""
@@ -55,6 +62,10 @@ class ReadReport:
             examples=(*self.examples, *more.examples)[:EXAMPLES],
             fields=_added(self.fields, more.fields),
             left=tuple(dict.fromkeys((*self.left, *more.left))),
+            lines=self.lines + more.lines,
+            header=self.header + more.header,
+            blank=self.blank + more.blank,
+            inner=self.inner + more.inner,
         )
 
 

@@ -80,7 +80,7 @@ def suspicions(
     for separator in _RARE + _USUAL:
         if separator not in everything:
             continue
-        joined = {name: count for name, count in rest.items() if separator in name.strip()}
+        joined = {name: count for name, count in rest.items() if separator in name.strip().strip(separator)}
         if joined and _are_joined(joined, separator, occurrences, total, alone=alone):
             found.append(_found("joined", separator, joined, total))
             rest = {name: count for name, count in rest.items() if name not in joined}
@@ -91,7 +91,7 @@ class LabelTally:
     """Counts of label names over the blocks of a data set, to warn of what is suspicious in them."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()  # by name
         self._documents = self._repeated = 0
 
     def add(self, labels: Csr | None, names: Sequence[str], report: ReadReport) -> None:
@@ -99,13 +99,13 @@ class LabelTally:
         if labels is None:
             return
         found = np.bincount(labels.indices, minlength=len(names)).tolist()
-        self._counts.update(dict(zip(names, found, strict=True)))
+        self.counts.update(dict(zip(names, found, strict=True)))
         self._documents += report.rows - report.no_labels
         self._repeated += report.duplicate_labels
 
     def warn(self, place: str, *, table: bool = False) -> None:
         """Warn of each suspicion; `place` is where the labels come from."""
-        names, counts = list(self._counts), list(self._counts.values())
+        names, counts = list(self.counts), list(self.counts.values())
         for found in suspicions(names, counts, documents=self._documents, repeated=self._repeated):
             warnings.warn(f"{place}: {found.message(table=table)}", stacklevel=4)
 
@@ -139,8 +139,9 @@ def _are_joined(
     joined: Mapping[str, int], separator: str, labels: Mapping[str, int], total: int, *, alone: bool
 ) -> bool:
     """Are these names several labels in one? `alone`: a document has one label, as if it were a list in one string."""
-    share = sum(joined.values()) / total
-    if separator in _RARE and share >= 0.1:
+    count = sum(joined.values())
+    share = count / total
+    if separator in _RARE and share >= (0.1 if count > 1 else 0.3):
         return True
     if share < 0.01:
         return False

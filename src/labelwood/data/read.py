@@ -98,11 +98,13 @@ def _finished(collector: Collector, reading: InputPass, tally: LabelTally) -> Da
 
 
 def _warn(reading: InputPass, tally: LabelTally) -> None:
-    """Warn of labels that look like something else."""
+    """Warn of records that look like several, and of labels that look like something else."""
     place = _name(reading)
+    if reading.log.spanning is not None:
+        reading.log.spanning.warn(place, tally.counts)
     if reading.log.fields is not None:
         place += f", field {reading.log.fields.labels}"
-    tally.warn(place, table=reading.options.format in {"csv", "tsv"})
+    tally.warn(place, table=reading.log.spanning is not None)
 
 
 def _rows(reading: InputPass) -> Iterator[Row]:

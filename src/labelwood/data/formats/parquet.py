@@ -39,6 +39,7 @@ def _rows(reading: InputPass, file: Any, name: str) -> Iterator[Row]:
     while (batch := _guarded(name, lambda: next(batches, None))) is not None:
         for record in _guarded(name, partial(_records, batch, texts)):
             row += 1
+            reading.log.records += 1
             try:
                 ready = fields.row(record, reading.log)
             except DataError as error:

@@ -69,6 +69,7 @@ def _inputs(reading: InputPass, part: str) -> tuple[Iterator[Row | DataError], s
     if place.suffix == ".npz":
         matrix = load_npz(place)
         reading.width = matrix.cols
+        reading.log.records = matrix.rows
         return (Row(features=matrix.row(i)) for i in range(matrix.rows)), str(place)
     return _texts(reading, place), str(place)
 

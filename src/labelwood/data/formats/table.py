@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,34 +12,55 @@ from ..parsing.fields import Fields
 from ..parsing.input_pass import InputPass
 from ..parsing.records import Records
 from ..parsing.rows import Row
+from ..parsing.spanning import Spanning
 from .registry import Format, Sign, register
+
+_DECLARED = re.compile(rb'"?(?i:sep)=([,;|:^~ \t])"?')
 
 
 def csv_rows(reading: InputPass) -> Iterator[Row]:
-    """Comma separated; semicolons where the header has no comma."""
+    """Comma separated; semicolons where the header has no comma, or whatever a first line `sep=;` says."""
+    declared = _declared(reading)
     header = reading.main().peek()
-    return _rows(reading, ";" if b";" in header and b"," not in header else ",")
+    return _rows(reading, declared or (";" if b";" in header and b"," not in header else ","))
 
 
 def tsv_rows(reading: InputPass) -> Iterator[Row]:
     """Tab separated, with the quoting of CSV."""
-    return _rows(reading, "\t")
+    return _rows(reading, _declared(reading) or "\t")
+
+
+def _declared(reading: InputPass) -> str | None:
+    """The separator of columns that a first line declares, as Excel writes and reads it; the line is read."""
+    source = reading.main()
+    found = _DECLARED.fullmatch(source.peek().strip(b"\r\n"))
+    if found is None:
+        return None
+    while source.readline().isspace():
+        reading.log.blank += 1
+    reading.log.header += 1
+    return found[1].decode()
 
 
 def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
     source = reading.main()
     records = Records(source, delimiter, reading.log)
     each = iter(records)
-    names = [cell.encode("latin-1").decode().strip() for cell in next(each, [])]
+    header = [cell.encode("latin-1").decode().strip() for cell in next(each, [])]
+    names = _without_empty_end(header, 0)
     try:
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=records.line) from error
     separator, texts = reading.options.separator, fields.names(names)
-    for cells in each:
+    reading.log.spanning = Spanning(names.index(fields.labels) if fields.labels in names else None, separator)
+    for record in each:
+        cells = record if len(header) == len(names) else _without_empty_end(record, len(names))
         if len(cells) != len(names):
-            few = f"the header has {counted(len(names), 'column')} but this record {len(cells)}."
-            records.bad(DataError(few), min(len(cells), len(names)))
+            unnamed = len(names) < len(cells) <= len(header)
+            records.bad(
+                _wrong_number(cells, names, unnamed), len(cells) - 1 if unnamed else min(len(cells), len(names))
+            )
             continue
         try:
             row = fields.row(_record(names, texts, cells, fields, separator), reading.log)
@@ -46,6 +68,20 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
             records.bad(error, names.index(error.field) if error.field in names else 0)
             continue
         yield row
+
+
+def _without_empty_end(cells: list[str], least: int) -> list[str]:
+    """Cells without empty ones at the end, as Excel writes for columns that once held something."""
+    size = len(cells)
+    while size > least and not cells[size - 1].strip():
+        size -= 1
+    return cells[:size]
+
+
+def _wrong_number(cells: list[str], names: list[str], unnamed: bool) -> DataError:
+    if unnamed:
+        return DataError("this cell is not empty, but its column has no name; name it in the header, or empty it.")
+    return DataError(f"the header has {counted(len(names), 'column')} but this record {len(cells)}.")
 
 
 def _fields(names: list[str], reading: InputPass) -> Fields:
@@ -110,7 +146,10 @@ register(
         csv_rows,
         r'a header line, then `7,"a red apple",fruit\|red` (semicolons if the header has no comma)',
         place=2,
-        lines=(Sign(rb"[^\n]*[,;]|\s*\"?(text|title|content)\"?\s*\Z", 70),),
+        lines=(
+            Sign(rb"\"?(?i:sep)=[,;|:^~ ]\"?\s*\Z", 55),
+            Sign(rb"[^\n]*[,;]|\s*\"?(text|title|content)\"?\s*\Z", 70),
+        ),
     ),
     Format(
         "tsv",

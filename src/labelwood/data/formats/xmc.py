@@ -29,6 +29,7 @@ def rows(reading: InputPass) -> Iterator[Row]:
     """Exactly the N rows that the header promises; a blank line among them is a document without anything."""
     source = reading.main()
     count, reading.width, labels = header(source, ("documents N", "features D", "labels L"))
+    reading.log.header += 1
     for raw in counted(source, count):
         try:
             row = _parse(reading.log.utf8(raw), reading.width, labels)
@@ -36,6 +37,7 @@ def rows(reading: InputPass) -> Iterator[Row]:
             reading.log.bad(error.at(file=source.name, line=source.line))
             continue
         yield row if reading.want_labels else row._replace(labels=None)
+    reading.log.blank += source.line - 1 - count
 
 
 def header(source: Source, meanings: tuple[str, ...]) -> list[int]:

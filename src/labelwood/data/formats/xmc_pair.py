@@ -23,6 +23,7 @@ def rows(reading: InputPass) -> Iterator[Row]:
     """Row i of both files is one document."""
     source, target = _open(reading)
     count, reading.width = header(source, ("documents N", "features D"))
+    reading.log.header += 1
     labels, targets = 0, cast(Iterator[bytes], repeat(b"", count))
     if target is not None:
         count_y, labels = header(target, ("documents N", "labels L"))
@@ -38,6 +39,7 @@ def rows(reading: InputPass) -> Iterator[Row]:
             reading.log.bad(error)
             continue
         yield row
+    reading.log.blank += source.line - 1 - count
 
 
 def _placed(source: Source, reading: InputPass, raw: bytes, width: int, what: str) -> Entries:

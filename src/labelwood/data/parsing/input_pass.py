@@ -41,7 +41,8 @@ class InputPass:
 
     def open(self, path: str | Path) -> Source:
         source = self._stack.enter_context(Source(path))
-        self._first = self._first or source
+        if self._first is None:
+            self._first = self.log.source = source
         return source
 
     def folder(self) -> Path:
@@ -82,6 +83,7 @@ def each_line(reading: InputPass, parse: Callable[[bytes], Row]) -> Iterator[Row
     source, log = reading.main(), reading.log
     for raw in source.lines():
         if raw.isspace():
+            log.blank += 1
             continue
         try:
             row = parse(log.utf8(raw))

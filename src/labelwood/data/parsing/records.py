@@ -15,6 +15,7 @@ from ... import limits
 from ...errors import DataError
 from .rows import Log
 from .source import Source
+from .spanning import lines_as_records
 
 
 class Records:
@@ -27,12 +28,13 @@ class Records:
         self._source, self._delimiter, self._log = source, delimiter, log
         self._lines: list[str] = []  # of the record, for the place of a fault
         self._bad_bytes: DataError | None = None
-        self._begun = False
+        self._width = 0  # cells of the first record
+        self._rejected = False
 
     def __iter__(self) -> Iterator[list[str]]:
         parser = csv.reader(iter(self._next, ""), delimiter=self._delimiter, strict=True)
         while True:
-            self._lines, self._bad_bytes, self.line = [], None, self._source.line + 1
+            self._lines, self._bad_bytes, self.line, self._rejected = [], None, self._source.line + 1, False
             try:
                 cells = next(parser, None)
             except csv.Error as error:
@@ -42,9 +44,10 @@ class Records:
                 return
             if self._bad_bytes is not None:
                 self._reject(self._bad_bytes)
-            elif cells and not (len(cells) == 1 and cells[0].isspace()):
-                yield cells
-                self._begun = True
+            elif not cells or (len(cells) == 1 and cells[0].isspace()):
+                self._log.blank += len(self._lines)
+            elif len(self._lines) == 1 or self._is_one(cells):
+                yield from self._counted(cells)
             del cells
 
     def bad(self, error: DataError, cell: int) -> None:
@@ -62,9 +65,33 @@ class Records:
         self._lines.append(line)
         return line
 
+    def _counted(self, cells: list[str]) -> Iterator[list[str]]:
+        """The record; its lines are those of the header, or all but the first are lines within a record."""
+        if not self._width:
+            self._width = len(cells)
+            self._log.header += len(self._lines)
+            yield cells
+        else:
+            yield cells
+            self._log.inner += 0 if self._rejected else len(self._lines) - 1
+
+    def _is_one(self, cells: list[str]) -> bool:
+        """Is a record over several lines not several? In TSV one that looks so is bad, in CSV it is noted."""
+        rows = lines_as_records(self._lines, self._delimiter, self._width or len(cells))
+        if rows is not None and self._delimiter == "\t":
+            last = self.line + len(rows) - 1
+            why = f"each line from here to line {last} is a record by itself, but the quote here makes one cell of them"
+            way = 'if the quote belongs to the text, quote the cell and write "" for it.'
+            self.bad(DataError(f"{why}; {way}"), next(i for i, cell in enumerate(cells) if "\n" in cell))
+            return False
+        if self._log.spanning is not None:
+            self._log.spanning.add(self.line, rows)
+        return True
+
     def _reject(self, error: DataError) -> None:
         error = error.at(file=self._source.name)
-        if not self._begun:
+        self._rejected = True
+        if not self._width:
             raise error
         self._log.bad(error, lines=self._source.line - self.line + 1)
 

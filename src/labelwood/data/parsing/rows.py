@@ -17,6 +17,8 @@ from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport
 
 if TYPE_CHECKING:
     from .fields import Fields
+    from .source import Source
+    from .spanning import Spanning
 
 Entries = tuple[NDArray[np.int32], NDArray[np.float32]]  # columns and values of one document, in any order
 _PIECE = 2**20
@@ -40,8 +42,13 @@ class Log:
     def __init__(self, on_bad: str | None = None) -> None:
         self.on_bad = on_bad
         self.skipped = self.replaced = 0
+        self.header = self.blank = self.inner = 0  # lines of no record, and those within one
+        self.source: Source | None = None  # of the lines
+        self.records = 0  # read from an input that has no lines
         self.examples: list[str] = []
         self.fields: Fields | None = None  # of formats whose records have named fields
+        self.spanning: Spanning | None = None  # of formats whose records may have several lines
+        self._lines = 0  # reported before
 
     def bad(self, error: DataError, lines: int = 1) -> None:
         """Raise it, or count it (and the lines lost by it) where bad lines are skipped."""
@@ -51,6 +58,12 @@ class Log:
         if len(self.examples) < EXAMPLES:
             self.examples.append(str(error))
 
+    def new_lines(self) -> int:
+        """The lines read since the last call, or records where the input has no lines."""
+        lines = self.records or (0 if self.source is None else self.source.line)
+        found, self._lines = lines - self._lines, lines
+        return found
+
     def utf8(self, raw: bytes) -> bytes:
         """These bytes if they are UTF-8; bad ones are replaced (and counted) or a DataError with their column."""
         bad = _first_bad_byte(raw)
@@ -59,9 +72,13 @@ class Log:
         if self.on_bad == "replace":
             self.replaced += 1
             return raw.decode("utf-8", errors="replace").encode()
-        seen = "it looks like UTF-16; " if raw[:2] in {b"\xff\xfe", b"\xfe\xff"} else ""
-        choice = "" if self.on_bad is None else ', or replace such bytes (--on-bad replace, on_bad="replace")'
-        way = f"{seen}convert the file to UTF-8{choice}."
+        if raw[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+            way = (
+                "it looks like UTF-16; convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8; Excel: save as CSV UTF-8)."
+            )
+        else:
+            choice = "" if self.on_bad is None else ', or replace such bytes (--on-bad replace, on_bad="replace")'
+            way = f"convert the file to UTF-8{choice}."
         raise DataError(f"byte 0x{raw[bad]:02x} is not valid UTF-8; {way}", column=bad + 1)
 
 
@@ -133,8 +150,13 @@ class Collector:
             examples=tuple(self._log.examples),
             fields=read if self._expected() else tuple(field for field in read if field.records),
             left=left,
+            lines=self._log.new_lines(),
+            header=self._log.header,
+            blank=self._log.blank,
+            inner=self._log.inner,
         )
         self._log.skipped, self._log.replaced, self._log.examples = 0, 0, []
+        self._log.header = self._log.blank = self._log.inner = 0
         ids = tuple(self._ids) if self._ids and len(self._ids) == self._rows else None
         return Dataset(texts, features, labels, names, ids, report)
 
