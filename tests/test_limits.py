@@ -19,7 +19,7 @@ from labelwood.arrays.sparse import Features, as_csr, as_dense, empty
 from labelwood.base import canonical_json
 from labelwood.base.config import read_toml
 from labelwood.base.run import Run
-from labelwood.data import Texts, read
+from labelwood.data import Texts, from_lists, read
 from labelwood.data.dataset import check_label
 from labelwood.data.parsing import source
 from labelwood.parts.tfidf import Tfidf, TfidfConfig, _check
@@ -31,6 +31,7 @@ from toy import keyword_set
 TOKENISER = b'{"version":"1.0","model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0}}}'
 LOWERED = {
     "MAX_LINE_BYTES": 100,
+    "MAX_ROW_VALUES": 300,
     "MAX_MANIFEST_BYTES": 2000,
     "MAX_JSON_ITEMS": 100,
     "MAX_HEADER_BYTES": 300,
@@ -69,6 +70,15 @@ def text(size: int) -> None:
 def line(size: int, tmp: Path) -> None:
     path = tmp / "data.txt"
     path.write_text("__label__a " + "x" * (size - 12) + "\n")
+    read(path)
+
+
+def record(size: int, tmp: Path) -> None:
+    """A cell of that many lines, then a record of that many cells."""
+    path = tmp / "data.csv"
+    path.write_text('text,labels\n"' + "\n" * (size - 1) + '",x\n')
+    read(path)
+    path.write_text("text,labels," + ",".join(f"c{i}" for i in range(size - 2)) + "\nt,x" + "," * (size - 2) + "\n")
     read(path)
 
 
@@ -130,6 +140,8 @@ PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_CONFIG_BYTES": config_file,
     "MAX_LABEL_BYTES": lambda n, _: check_label("ü" * (n // 2) + "x" * (n % 2)),
     "MAX_LINE_BYTES": line,
+    "MAX_ROW_LABELS": lambda n, _: from_lists(["t"], [["x"] * n]),
+    "MAX_ROW_VALUES": record,
     "MAX_TEXT_BYTES": lambda n, _: text(n),
     "MAX_WORD_GRAM": lambda n, _: resolve(settings={"tfidf.words": (1, n)}),
     "MAX_CHAR_GRAM": lambda n, _: resolve(settings={"tfidf.chars": (1, n)}),

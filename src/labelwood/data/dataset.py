@@ -145,6 +145,7 @@ class LabelTable:
 
     def add(self, labels: Sequence[str], relevance: Sequence[float] | None = None) -> None:
         """One row. Repeats within it are merged (relevances summed); names are checked by the caller."""
+        check_row(len(labels))
         ids = self._ids
         numbers = [ids.setdefault(name, len(ids)) for name in labels]
         row = dict.fromkeys(numbers, 1.0 if relevance is None else 0.0)
@@ -190,6 +191,13 @@ def check_label(name: object) -> str:
     if size > limits.MAX_LABEL_BYTES:
         raise DataError(f"a label has {size} bytes; at most {limits.MAX_LABEL_BYTES} are allowed ({text[:40]!r}...).")
     return text
+
+
+def check_row(labels: int) -> None:
+    """Refuse more labels of one document than any data set has: lists of millions take many times their bytes."""
+    if labels > limits.MAX_ROW_LABELS:
+        seen = f"a document has more than {limits.MAX_ROW_LABELS:,} labels"
+        raise DataError(f"{seen}, which are all that are allowed; is the file damaged, or are these features?")
 
 
 def align_labels(dataset: Dataset, ids: dict[str, int]) -> Csr:

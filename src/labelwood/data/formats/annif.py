@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 from ...errors import DataError
-from ..dataset import check_label
+from ..dataset import check_label, check_row
 from ..parsing.input_pass import InputPass, each_line, without_end
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
 
+_WORD = re.compile(rb"\S+")
 _URI = re.compile(rb"<([^<>\s]+)>")
 
 
@@ -25,7 +26,11 @@ def _parse(line: bytes, reading: InputPass) -> Row:
         raise DataError("expected the text, a tab and the subjects like <http://example.org/1>, but there is no tab.")
     if not tab or not reading.want_labels:
         return Row(text)
-    return Row(text, [_label(match, line, len(text) + 1) for match in re.finditer(rb"\S+", uris)])
+    labels: list[str] = []
+    for match in _WORD.finditer(uris):
+        labels.append(_label(match, line, len(text) + 1))
+        check_row(len(labels))
+    return Row(text, labels)
 
 
 def _label(match: re.Match[bytes], line: bytes, offset: int) -> str:
@@ -46,6 +51,6 @@ register(
         rows,
         "`a red apple<TAB><http://example.org/fruit> <http://example.org/red>`",
         place=6,
-        lines=(Sign(rb"[^\t]*\t\s*<[^<>\s]+>(\s+<[^<>\s]+>)*\s*\Z", 50),),
+        lines=(Sign(rb"[^\t]*\t\s*<[^<>\s]+>(?:\s++<[^<>\s]++>)*+\s*\Z", 50),),
     )
 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ... import limits
 from ...errors import DataError
-from ..dataset import check_label
+from ..dataset import check_label, check_row
 from ..parsing.input_pass import InputPass, without_end
 from ..parsing.rows import Row
 from ..parsing.source import Source
@@ -31,7 +32,8 @@ def rows(reading: InputPass) -> Iterator[Row]:
             row = Row(_SEP.sub(b"\n", without_end(reading.log.utf8(raw))))
             if target is not None and listed is not None:
                 current = target
-                names = reading.log.utf8(listed).decode().split()
+                names = reading.log.utf8(listed).decode().split(maxsplit=limits.MAX_ROW_LABELS)
+                check_row(len(names))
                 row = row._replace(labels=[check_label(name) for name in names])
         except DataError as error:
             reading.log.bad(error.at(file=current.name, line=current.line))

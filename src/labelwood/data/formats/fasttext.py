@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...errors import DataError
-from ..dataset import check_label
+from ..dataset import check_label, check_row
 from ..parsing.input_pass import InputPass, each_line, without_end
 from ..parsing.rows import Row
 from .registry import Format, Sign, register
@@ -28,6 +28,7 @@ def _parse(line: bytes, want_labels: bool) -> Row:
         stop = len(line) if end is None else end.start()
         if at == 0 or line[at - 1 : at].isspace():
             labels.append(_label(line, at, stop))
+            check_row(len(labels))
             words.append(line[done:at])
             done = stop + 1  # the space after a label goes with it
         at = line.find(PREFIX, stop)

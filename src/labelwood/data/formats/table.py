@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ... import limits
 from ...errors import DataError, counted
+from ..dataset import check_row
 from ..parsing import strict_json
 from ..parsing.fields import Fields
 from ..parsing.input_pass import InputPass
@@ -46,7 +48,7 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
     source = reading.main()
     records = Records(source, delimiter, reading.log)
     each = iter(records)
-    header = [cell.encode("latin-1").decode().strip() for cell in next(each, [])]
+    header = [_decoded(cell).strip() for cell in next(each, [])]
     names = _without_empty_end(header, 0)
     try:
         fields = _fields(names, reading)
@@ -110,7 +112,7 @@ def _record(names: list[str], texts: set[str], cells: list[str], fields: Fields,
 
 
 def _decoded(cell: str) -> str:
-    return cell.encode("latin-1").decode()
+    return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
 def _split(cell: str, separator: str, name: str) -> list[Any]:
@@ -118,12 +120,17 @@ def _split(cell: str, separator: str, name: str) -> list[Any]:
     cell = cell.strip()
     if cell.startswith("[") and cell.endswith("]"):
         return _json(cell, separator, name)
-    return [part for part in map(str.strip, cell.split(separator)) if part]
+    parts = cell.split(separator, limits.MAX_ROW_LABELS)
+    try:
+        check_row(len(parts))
+    except DataError as error:
+        raise error.at(field=name) from error
+    return [part for part in map(str.strip, parts) if part]
 
 
 def _json(cell: str, separator: str, name: str) -> list[Any]:
     try:
-        return list(strict_json.loads(cell.encode()))
+        return list(strict_json.loads(cell.encode(), lean=True))
     except DataError as error:
         way = f'write ["a", "b"] or a{separator}b'
         raise DataError(f"the cell looks like a list but is {error.message} {way}.", field=name) from error

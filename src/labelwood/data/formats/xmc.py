@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import limits
 from ...errors import DataError
+from ..dataset import check_row
 from ..parsing.input_pass import InputPass
 from ..parsing.rows import Entries, Row
 from ..parsing.source import Source
@@ -23,6 +25,8 @@ _PAIR = rb"\d+:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _ONE_PAIR = re.compile(_PAIR)
 _PAIRS = re.compile(rb"\s*+(?:" + _PAIR + rb"(?:\s++|\Z))*+")  # possessive: nothing to remember, however long the line
 _TOKEN = re.compile(rb"\S+")
+_TOKEN_START = re.compile(rb"(?<=\s)\S")
+_PIECE = 2**20
 
 
 def rows(reading: InputPass) -> Iterator[Row]:
@@ -73,18 +77,44 @@ def entries(part: bytes, offset: int, width: int, what: str) -> Entries:
         bad = next(m for m in _TOKEN.finditer(part) if _ONE_PAIR.fullmatch(m.group()) is None)
         seen = bad.group()[:40].decode(errors="replace")
         raise DataError(f"expected {what}:value, but found {seen!r}.", column=offset + bad.start() + 1)
-    numbers = np.fromstring(part.replace(b":", b" "), sep=" ") if part.strip() else np.zeros(0)  # float64 holds both
-    columns = numbers[::2]
+    columns: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    values: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
+    for start, end in _pieces(part):
+        numbers = np.fromstring(part[start:end].replace(b":", b" "), sep=" ")  # float64 holds both
+        outside = numbers[::2] >= width
+        with np.errstate(over="ignore"):
+            values.append(numbers[1::2].astype(np.float32))
+        huge = ~np.isfinite(values[-1])
+        if outside.any() or huge.any():
+            at = int(np.argmax(outside | huge))
+            bad = next(islice(_TOKEN.finditer(part, start), at, None))
+            number, _, value = bad.group()[:60].decode().partition(":")
+            limit = f"{what} {number} is outside 0..{width - 1} of the header."
+            raise DataError(limit if outside[at] else f"{value} is too large.", column=offset + bad.start() + 1)
+        columns.append(numbers[::2].astype(np.int32))
+        if len(part) > _PIECE and what == "feature":
+            columns[-1], values[-1] = _summed(columns[-1], values[-1])
+    return np.concatenate(columns), np.concatenate(values)
+
+
+def _summed(columns: NDArray[np.int32], values: NDArray[np.float32]) -> Entries:
+    """The entries in order of their columns, repeated ones summed: a huge line of few features is then small."""
+    order = np.argsort(columns, kind="stable")
+    columns = columns[order]
+    starts = np.flatnonzero(np.r_[True, columns[1:] != columns[:-1]])
     with np.errstate(over="ignore"):
-        values = numbers[1::2].astype(np.float32)
-    outside, huge = columns >= width, ~np.isfinite(values)
-    if outside.any() or huge.any():
-        at = int(np.argmax(outside | huge))
-        bad = next(islice(_TOKEN.finditer(part), at, None))
-        number, _, value = bad.group()[:60].decode().partition(":")
-        wrong = f"{what} {number} is outside 0..{width - 1} of the header." if outside[at] else f"{value} is too large."
-        raise DataError(wrong, column=offset + bad.start() + 1)
-    return columns.astype(np.int32), values
+        return columns[starts], np.add.reduceat(values[order].astype(np.float64), starts).astype(np.float32)
+
+
+def _pieces(part: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of pieces of about a megabyte, cut where a token begins: all numbers at once take much memory."""
+    start = 0
+    while start < len(part):
+        found = _TOKEN_START.search(part, start + _PIECE)
+        end = len(part) if found is None else found.start()
+        if not part[start:end].isspace():
+            yield start, end
+        start = end
 
 
 def _parse(line: bytes, width: int, labels: int) -> Row:
@@ -98,7 +128,9 @@ def _parse(line: bytes, width: int, labels: int) -> Row:
 
 def _labels(listed: bytes, count: int) -> list[str]:
     found, column = [], 1
-    for part in listed.split(b",") if listed else ():
+    parts = listed.split(b",", limits.MAX_ROW_LABELS) if listed else []
+    check_row(len(parts))
+    for part in parts:
         shown = part[:40].decode(errors="replace")
         if not part.isdigit():
             raise DataError(f"expected a label number, but found {shown!r}.", column=column)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from ...errors import DataError
+from ..dataset import check_row
 from ..parsing.fields import weighted
 from ..parsing.input_pass import InputPass
 from ..parsing.rows import Entries, Row
@@ -50,8 +51,9 @@ def _placed(source: Source, reading: InputPass, raw: bytes, width: int, what: st
 
 
 def _labelled(row: Row, found: Entries, target: Source) -> Row:
-    names = [str(label) for label in found[0]]
     try:
+        check_row(len(found[0]))
+        names = [str(label) for label in found[0]]
         labels, relevance = weighted(names, found[1].tolist(), "relevance")
     except DataError as error:
         raise error.at(file=target.name, line=target.line) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from ... import limits
 from ...arrays.texts import TextField, joined
 from ...errors import ConfigError, DataError, counted
-from ..dataset import FieldRead, check_label
+from ..dataset import FieldRead, check_label, check_row
 from .rows import Log, Row
 
 if TYPE_CHECKING:
@@ -251,6 +251,8 @@ def labels_of(value: object, field: str) -> list[str] | None:
             f"the labels must be a list of strings or whole numbers, but are {kind_of(value)}.", field=field
         )
     try:
+        if isinstance(value, Sized):
+            check_row(len(value))
         return [check_label(label) for label in value]
     except DataError as error:
         raise error.at(field=field) from error

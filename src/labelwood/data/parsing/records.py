@@ -40,6 +40,9 @@ class Records:
             except csv.Error as error:
                 self._reject(self._bad_bytes or self._broken(str(error)))
                 continue
+            except DataError as error:
+                self._reject(error)
+                continue
             if cells is None:
                 return
             if self._bad_bytes is not None:
@@ -63,7 +66,19 @@ class Records:
             self._bad_bytes = self._bad_bytes or error.at(line=self._source.line)
             line = raw.decode("latin-1")
         self._lines.append(line)
+        self._check_size(line)
         return line
+
+    def _check_size(self, line: str) -> None:
+        """Refuse records of more lines or cells than any has: the lists of them take many times their bytes."""
+        most = limits.MAX_ROW_VALUES
+        if len(self._lines) > most:
+            *_, at = _starts(self._lines[0], self._delimiter)
+            raise self._placed(DataError(f"the record has more than {most:,} lines; is its quote never closed?"), at)
+        if len(line) > most and line.count(self._delimiter) >= most:
+            start = next(islice(_starts(line, self._delimiter), most + 1, None), None)
+            if start is not None:
+                raise DataError(f"the record has more than {most:,} cells.").at(line=self._source.line)
 
     def _counted(self, cells: list[str]) -> Iterator[list[str]]:
         """The record; its lines are those of the header, or all but the first are lines within a record."""

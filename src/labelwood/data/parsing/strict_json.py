@@ -6,9 +6,11 @@ import json
 import re
 from typing import Any, NoReturn
 
+from ... import limits
 from ...errors import DataError
 
 _LARGE = 2**20
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|,', re.DOTALL)
 _WORDS = re.compile(r'"(?:[^"\\]++|\\.)*+"|NaN|-?Infinity', re.DOTALL)
 
 
@@ -19,6 +21,8 @@ def loads(raw: bytes, *, lean: bool = False) -> Any:
     ASCII, so the line can be parsed as Latin-1 and its strings be decoded one by one, unless it has escapes (\\u00e9);
     a text with a single emoji would otherwise be held twice at four bytes per character.
     """
+    if lean and len(raw) > _LARGE and raw.count(b",") >= limits.MAX_ROW_VALUES:
+        _check_size(raw)
     narrow = lean and len(raw) > _LARGE and not raw.isascii() and b"\\u" not in raw
     try:
         found = _DECODER.decode(raw.decode("latin-1" if narrow else "utf-8"))
@@ -37,6 +41,16 @@ def loads(raw: bytes, *, lean: bool = False) -> Any:
         raise DataError("the JSON is nested too deeply.") from error
     except ValueError as error:  # a whole number of thousands of digits
         raise DataError("a number in the JSON has too many digits.") from error
+
+
+def _check_size(raw: bytes) -> None:
+    """Refuse a record of more values than any has; commas within strings do not count."""
+    count = 0
+    for match in _STRINGS.finditer(raw):
+        count += match.group() == b","
+        if count >= limits.MAX_ROW_VALUES:
+            seen = f"the record holds more than {limits.MAX_ROW_VALUES:,} values"
+            raise DataError(f"{seen}, which are all that are allowed.", column=match.start() + 1)
 
 
 class _Constant(ValueError):
