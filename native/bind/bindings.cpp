@@ -9,6 +9,7 @@ void bind_linear(nb::module_& m);
 void bind_tfidf(nb::module_& m);
 void bind_merge(nb::module_& m);
 void bind_names(nb::module_& m);
+void bind_json(nb::module_& m);
 }  // namespace lw
 
 NB_MODULE(_core, m) {
@@ -21,4 +22,5 @@ NB_MODULE(_core, m) {
   lw::bind_tfidf(m);
   lw::bind_merge(m);
   lw::bind_names(m);
+  lw::bind_json(m);
 }

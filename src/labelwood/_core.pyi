@@ -242,3 +242,25 @@ def sketch_texts(
     arena: NDArray[uint8], offsets: NDArray[int64], threads: int, progress: Progress | None
 ) -> tuple[NDArray[int32], NDArray[int32], NDArray[uint8], NDArray[uint64], NDArray[uint32]]: ...
 def pack_strings(strings: list[str], threads: int) -> tuple[NDArray[uint8], NDArray[int64], int]: ...
+
+JsonColumns = tuple[
+    NDArray[uint8],  # texts
+    NDArray[int64],  # where they end
+    NDArray[int64],  # where the second and later fields begin
+    NDArray[int32],  # labels of each row
+    NDArray[int32],  # those left out as duplicates
+    NDArray[int32],  # numbers of the labels
+    NDArray[int32],  # shapes
+    list[str] | None,  # ids
+]
+OddLine = tuple[
+    int, int, int, int, bool
+]  # rows before it, its number from 1, its first byte, its end, is its shape new
+
+class JsonLines:
+    def __init__(self, *, fields: int, need_labels: bool, label_bytes: int) -> None: ...
+    def learn(self, names: list[str], texts: list[int], labels: int, id: int, refused: bool) -> bool: ...
+    def read(
+        self, data: bytes, begin: int, size: int, ids: bool, threads: int
+    ) -> tuple[JsonColumns, list[OddLine], int, int]: ...
+    def names(self, begin: int) -> list[str]: ...

@@ -133,32 +133,59 @@ def ordered(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=(lambda name: (len(name), name)) if by_number else None))
 
 
+class _Numbers(dict[str, int]):
+    """Names with the numbers that they are given when they are first asked for."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+
 class LabelTable:
     """Collects label rows by name while reading, then numbers the names in sorted order."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._ids: dict[str, int] = {}
+        self._ids = _Numbers()
         self._flat, self._values, self._counts = array("i"), array("d"), array("q")
         self.duplicates = 0
+        self._places = np.zeros(0, np.int32)  # of names that others have numbered: see `add_many`
         for name in names:
-            self._ids.setdefault(name, len(self._ids))
+            self._ids[name]
 
     def add(self, labels: Sequence[str], relevance: Sequence[float] | None = None) -> None:
         """One row. Repeats within it are merged (relevances summed); names are checked by the caller."""
         check_row(len(labels))
-        ids = self._ids
-        numbers = [ids.setdefault(name, len(ids)) for name in labels]
-        row = dict.fromkeys(numbers, 1.0 if relevance is None else 0.0)
+        numbers = list(map(self._ids.__getitem__, labels))
+        row = dict.fromkeys(numbers, 0.0)
         if relevance is not None:
             for number, value in zip(numbers, relevance, strict=True):
                 row[number] += value
+            self._fill()
+            self._values.extend(row.values())
         self.duplicates += len(numbers) - len(row)
         self._flat.extend(row)
-        self._values.extend(row.values())
         self._counts.append(len(row))
+
+    def add_many(self, labels: NDArray[np.int32], counts: NDArray[np.int32], names: Sequence[str]) -> None:
+        """Rows of `counts` labels, all different within a row. `names` are those of their numbers, and only grow."""
+        if len(names) > len(self._places):
+            more = np.full(len(names) + len(names) // 4 - len(self._places), -1, np.int32)
+            self._places = np.concatenate([self._places, more])
+        places = self._places[labels]
+        if (places < 0).any():
+            for number in np.unique(labels[places < 0]).tolist():
+                self._places[number] = self._ids[names[number]]
+            places = self._places[labels]
+        self._flat.frombytes(places.tobytes())
+        self._counts.frombytes(counts.astype(np.int64).tobytes())
+
+    def _fill(self) -> None:
+        """Give the labels so far the relevance 1 that were added without any."""
+        self._values.frombytes(np.ones(len(self._flat) - len(self._values)).tobytes())
 
     def finish(self) -> tuple[Csr, tuple[str, ...]]:
         """The (n, L) matrix and the sorted names."""
+        self._fill()
         names = ordered(self._ids)
         rank = np.empty(len(names), np.int32)
         rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
@@ -167,9 +194,8 @@ class LabelTable:
         columns = rank[np.array(self._flat)] if self._flat else np.zeros(0, np.int32)
         with np.errstate(over="ignore"):  # a sum beyond float32 is refused below, with its row
             values = np.array(self._values).astype(np.float32)
-        rows = np.repeat(np.arange(len(self._counts)), self._counts)
-        order = np.lexsort((columns, rows))
-        return checked(Csr(indptr, columns[order], values[order], len(names)), "labels"), names
+        by_label = Csr(indptr, columns, values, len(names)).transpose()
+        return checked(by_label.transpose(), "labels"), names  # twice: sorts each row
 
 
 def check_label(name: object) -> str:

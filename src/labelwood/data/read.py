@@ -14,7 +14,7 @@ from .label_suspicions import LabelTally
 from .options import ReadOptions
 from .parsing.fields import Reading
 from .parsing.input_pass import InputPass
-from .parsing.rows import Collector, Row
+from .parsing.rows import Collector, Row, Rows
 from .parsing.source import first_line, is_folder
 from .sniff import sniff_folder, sniff_source
 
@@ -36,12 +36,14 @@ def read(
     reading = InputPass(path, options or ReadOptions(), need_labels=True, fields=fields)
     try:
         collector: Collector | None = None
+        due = _EVERY
         for row in _rows(reading):
             if collector is None:  # a reader knows its label names at the first row
                 collector = Collector(reading.log, reading.names)
             collector.add(row)
-            if progress is not None and len(collector) % _EVERY == 0:
+            if progress is not None and len(collector) >= due:
                 progress(*reading.progress())
+                due = len(collector) + _EVERY
         if collector is None:
             raise _no_rows(reading)
         if progress is not None:
@@ -75,7 +77,7 @@ def stream(
     reading = InputPass(path, options or ReadOptions(), need_labels=need_labels, fields=fields)
     try:
         collector, tally = Collector(reading.log), LabelTally()
-        for row in _rows(reading):
+        for row in _in_blocks(_rows(reading), block):
             if len(collector) == block:  # not before the next row is there: the last block's report is then complete
                 yield _finished(collector, reading, tally)
                 if progress is not None:
@@ -107,7 +109,7 @@ def _warn(reading: InputPass, tally: LabelTally) -> None:
     tally.warn(place, table=reading.log.spanning is not None)
 
 
-def _rows(reading: InputPass) -> Iterator[Row]:
+def _rows(reading: InputPass) -> Iterator[Row | Rows]:
     kind = reading.options.format
     folder = is_folder(reading.path)
     if kind == "auto":
@@ -116,6 +118,22 @@ def _rows(reading: InputPass) -> Iterator[Row]:
     elif not folder and FORMATS[kind].is_text:
         first_line(reading.main())
     return FORMATS[kind].rows(reading)
+
+
+def _in_blocks(rows: Iterator[Row | Rows], block: int) -> Iterator[Row | Rows]:
+    """The same rows, those that come many at once cut at the borders of blocks."""
+    count = 0
+    for found in rows:
+        if isinstance(found, Row):
+            count += 1
+            yield found
+            continue
+        begin = 0
+        while begin < len(found):
+            end = min(len(found), begin + block - count % block)
+            yield found.part(begin, end)
+            count += end - begin
+            begin = end
 
 
 def _no_rows(reading: InputPass) -> DataError:

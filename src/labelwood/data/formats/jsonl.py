@@ -8,23 +8,38 @@ from ...errors import DataError
 from ..parsing import strict_json
 from ..parsing.fields import Fields
 from ..parsing.input_pass import InputPass, each_line
-from ..parsing.rows import Row
+from ..parsing.json_blocks import JsonBlocks
+from ..parsing.rows import Row, Rows
 from .registry import Format, Sign, register
 
+NATIVE = True  # False: every line is read one by one, to the same rows and messages
 
-def rows(reading: InputPass) -> Iterator[Row]:
-    """One row per object; the first object decides which fields are read."""
-    fields: Fields | None = None
 
-    def parse(line: bytes) -> Row:
-        nonlocal fields
+class Records:
+    """Objects to rows, one by one. The first one decides which fields are read."""
+
+    def __init__(self, reading: InputPass) -> None:
+        self._reading = reading
+        self.fields: Fields | None = None
+        self.names: tuple[str, ...] = ()
+
+    def row(self, line: bytes) -> Row:
+        """The row of one line."""
+        self.names = ()
         record = strict_json.loads(line, lean=True)
         if not isinstance(record, dict):
             raise DataError('expected one JSON object per line, like {"text": ..., "labels": [...]}.', column=1)
-        fields = fields or reading.fields(record)
-        return fields.row(record, reading.log)
+        self.names = tuple(record)
+        self.fields = self.fields or self._reading.fields(record)
+        return self.fields.row(record, self._reading.log)
 
-    return each_line(reading, parse)
+
+def rows(reading: InputPass) -> Iterator[Row | Rows]:
+    """One row per object; relevances are read one by one."""
+    records = Records(reading)
+    if not NATIVE or reading.options.relevance is not None:
+        return each_line(reading, records.row)
+    return JsonBlocks(reading, records).rows()
 
 
 register(

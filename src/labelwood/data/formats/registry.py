@@ -17,7 +17,7 @@ from ...errors import ConfigError
 
 if TYPE_CHECKING:
     from ..parsing.input_pass import InputPass
-    from ..parsing.rows import Row
+    from ..parsing.rows import Row, Rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Format:
     """One format: its name, its reader, and how it is told from the others."""
 
     name: str
-    rows: Callable[[InputPass], Iterator[Row]]
+    rows: Callable[[InputPass], Iterator[Row | Rows]]
     looks: str  # what it looks like, in Markdown: a row of the table in the docs
     place: int  # in lists of formats
     lines: tuple[Sign, ...] = ()  # of files of text, by their first line

@@ -41,7 +41,7 @@ class Reading:
 
 
 @dataclasses.dataclass(eq=False)
-class _Shape:
+class Shape:
     """Roles of the fields in records that have the same names."""
 
     texts: tuple[tuple[int, str], ...]  # (number of the field that is read, its name here)
@@ -70,7 +70,7 @@ class Fields:
         self.strict = options.text is not None  # named by the user: every record must have them all
         self.text, self._called = _text_fields(names, options, reading)
         self.usual = not self.strict and not reading.fields
-        self.known = not reading.fields or len(self.text) == len(reading.fields)  # else they are one text to the model
+        self.apart = not reading.fields or len(self.text) == len(reading.fields)  # else they are one text to the model
         if alike and not self.strict:
             here = tuple(field for field in self.text if _found(field.name, names, exact=False) is not None)
             self.text = here or self.text
@@ -79,8 +79,8 @@ class Fields:
         self.labels, self.relevance = options.labels, options.relevance
         self.id = options.id or next((name for name in _IDS if name in names), None)
         self._need_labels = need_labels
-        self._shapes: dict[tuple[str, ...], _Shape] = {}
-        self._told: list[_Shape] = []
+        self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._told: list[Shape] = []
         self._left = self.shape(names).left if alike else None  # of a table, whose records need not have all columns
 
     def row(self, record: Mapping[str, Any], log: Log) -> Row:
@@ -92,13 +92,14 @@ class Fields:
         text, cuts = self._text(record, shape, log)
         ident = None if self.id is None else id_of(record[self.id], self.id)
         if labels is None or self.relevance is None:
-            row = Row(text, labels, None, ident, cuts=cuts)
-        else:
-            if self.relevance not in record:
-                raise _missing("relevance", self.relevance, record)
-            row = Row(text, *weighted(labels, record[self.relevance], self.relevance), ident, cuts=cuts)
-        shape.records += 1
-        return row
+            return Row(text, labels, None, ident, cuts=cuts, shape=shape)
+        if self.relevance not in record:
+            raise _missing("relevance", self.relevance, record)
+        return Row(text, *weighted(labels, record[self.relevance], self.relevance), ident, cuts=cuts, shape=shape)
+
+    def known(self, names: tuple[str, ...]) -> Shape | None:
+        """The shape of records with these names, if it was met before and such records are read."""
+        return self._shapes.get(names)
 
     def names(self, found: Iterable[str]) -> set[str]:
         """Names that hold text among those of a table's columns."""
@@ -118,7 +119,7 @@ class Fields:
         read = zip(self._called, self.text, counts, strict=True)
         return tuple(FieldRead(name, field.weight, count) for name, field, count in read), tuple(left)
 
-    def shape(self, found: Iterable[str]) -> _Shape:
+    def shape(self, found: Iterable[str]) -> Shape:
         """Roles of the names in a record that has these; a DataError says what is missing."""
         key = tuple(found)
         shape = self._shapes.get(key)
@@ -131,7 +132,7 @@ class Fields:
             self._told.append(shape)
         return shape
 
-    def _new_shape(self, names: tuple[str, ...]) -> _Shape:
+    def _new_shape(self, names: tuple[str, ...]) -> Shape:
         texts = [(place, _found(name, names, exact=self.strict)) for place, name in enumerate(self._called)]
         here = tuple((place, name) for place, name in texts if name is not None)
         absent = [self._called[place] for place, name in texts if name is None]
@@ -142,9 +143,9 @@ class Fields:
         if self._need_labels and self.labels is not None and self.labels not in names:
             raise _missing("labels", self.labels, names)
         used = {*(name for _, name in here), self.labels, self.id, self.relevance}
-        return _Shape(here, tuple(name for name in names if name not in used))
+        return Shape(here, tuple(name for name in names if name not in used))
 
-    def _text(self, record: Mapping[str, Any], shape: _Shape, log: Log) -> tuple[bytes, tuple[int, ...] | None]:
+    def _text(self, record: Mapping[str, Any], shape: Shape, log: Log) -> tuple[bytes, tuple[int, ...] | None]:
         """The fields joined, and where the second and later ones begin; no places where one field is read."""
         if len(self.text) == 1:
             return text_of(record[shape.texts[0][1]], shape.texts[0][1], log), None

@@ -80,17 +80,23 @@ class InputPass:
 
 def each_line(reading: InputPass, parse: Callable[[bytes], Row]) -> Iterator[Row]:
     """One row per line that is not blank; what is wrong with a line gets its place and goes to the log."""
-    source, log = reading.main(), reading.log
-    for raw in source.lines():
-        if raw.isspace():
-            log.blank += 1
-            continue
-        try:
-            row = parse(log.utf8(raw))
-        except DataError as error:
-            log.bad(error.at(file=source.name, line=source.line))
-            continue
-        yield row
+    for raw in reading.main().lines():
+        row = one_line(reading, raw, parse)
+        if row is not None:
+            yield row
+
+
+def one_line(reading: InputPass, raw: bytes, parse: Callable[[bytes], Row]) -> Row | None:
+    """The row of the line read last, if it is neither blank nor bad."""
+    if raw.isspace():
+        reading.log.blank += 1
+        return None
+    try:
+        return parse(reading.log.utf8(raw))
+    except DataError as error:
+        source = reading.main()
+        reading.log.bad(error.at(file=source.name, line=source.line))
+        return None
 
 
 def without_end(line: bytes) -> bytes:

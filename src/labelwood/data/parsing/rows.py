@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from ...errors import DataError
 from ..dataset import EXAMPLES, Dataset, LabelTable, ReadReport
 
 if TYPE_CHECKING:
-    from .fields import Fields
+    from .fields import Fields, Shape
     from .source import Source
     from .spanning import Spanning
 
@@ -34,6 +35,44 @@ class Row(NamedTuple):
     id: str | None = None
     features: Entries | None = None
     cuts: Sequence[int] | None = None  # where the second and later fields of the text begin; None: one field
+    shape: Shape | None = None  # of a record with named fields: in a report it counts where its row is kept
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """Many documents at once, as columns. Row i has the text text[ends[i] - ends[0] : ends[i + 1] - ends[0]]."""
+
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]  # (n + 1,)
+    cuts: NDArray[np.int64]  # (n, F - 1) where the second and later fields begin, counted as `ends` are
+    counts: NDArray[np.int32]  # (n,) labels; -1 where a row has none because nothing is said of them
+    duplicates: NDArray[np.int32]  # (n,) labels that are left out, because they stand in the row already
+    labels: NDArray[np.int32]  # numbers of the names of all labels, row after row
+    shape: NDArray[np.int32]  # (n,) number of each record's shape
+    ids: list[str] | None
+    names: list[str]  # of label numbers; the same list for all rows of an input, which grows
+    shapes: list[Shape]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def part(self, begin: int, end: int) -> Rows:
+        """Some of the rows."""
+        if end - begin == len(self):
+            return self
+        first, last = self.ends[begin] - self.ends[0], self.ends[end] - self.ends[0]
+        before, held = (np.maximum(self.counts[a:b], 0).sum() for a, b in ((0, begin), (begin, end)))
+        return dataclasses.replace(
+            self,
+            text=self.text[first:last],
+            ends=self.ends[begin : end + 1],
+            cuts=self.cuts[begin:end],
+            counts=self.counts[begin:end],
+            duplicates=self.duplicates[begin:end],
+            labels=self.labels[before : before + held],
+            shape=self.shape[begin:end],
+            ids=None if self.ids is None else self.ids[begin:end],
+        )
 
 
 class Log:
@@ -112,8 +151,14 @@ class Collector:
     def __len__(self) -> int:
         return self._rows
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Row | Rows) -> None:
+        """A document, or many."""
+        if isinstance(row, Rows):
+            self._add_many(row)
+            return
         self._rows += 1
+        if row.shape is not None:
+            row.shape.records += 1
         if row.text is not None:
             if row.cuts is not None:
                 self._cuts.extend([len(self._arena) + cut for cut in row.cuts])
@@ -129,6 +174,21 @@ class Collector:
         self._table.add(row.labels or (), row.relevance if row.labels else None)
         if row.id is not None:
             self._ids.append(row.id)
+
+    def _add_many(self, rows: Rows) -> None:
+        self._rows += len(rows)
+        for number, records in enumerate(np.bincount(rows.shape).tolist()):
+            if records:
+                rows.shapes[number].records += records
+        base = len(self._arena)
+        self._arena += rows.text.data
+        self._ends.frombytes((rows.ends[1:] + (base - rows.ends[0])).tobytes())
+        self._cuts.frombytes((rows.cuts + (base - rows.ends[0])).tobytes())
+        self._labelled = self._labelled or bool((rows.counts >= 0).any())
+        self._no_labels += int((rows.counts <= 0).sum())
+        self._table.add_many(rows.labels, np.maximum(rows.counts, 0), rows.names)
+        self._table.duplicates += int(rows.duplicates.sum())
+        self._ids += rows.ids or ()
 
     def finish(self, width: int = 0) -> Dataset:
         """Everything collected; `width` is the number of feature columns."""
@@ -163,7 +223,7 @@ class Collector:
     def _texts(self) -> Texts:
         """The texts, with those of their fields that hold something."""
         texts = Texts(np.frombuffer(self._arena, np.uint8), np.array(self._ends, np.int64))
-        if self._log.fields is None or not self._log.fields.known:
+        if self._log.fields is None or not self._log.fields.apart:
             return texts
         fields = self._log.fields.text
         cuts = np.array(self._cuts, np.int64).reshape(len(texts), len(fields) - 1)

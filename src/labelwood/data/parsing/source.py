@@ -30,6 +30,7 @@ class Lines(Protocol):
     """Methods that a decompressed stream must offer."""
 
     def readline(self, limit: int, /) -> bytes: ...
+    def read1(self, size: int, /) -> bytes: ...
     def close(self) -> None: ...
 
 
@@ -40,6 +41,7 @@ class Source:
         self.name = "standard input" if str(path) == "-" else str(path)
         self.line = 0
         self._head: deque[bytes] = deque()  # lines looked at by `peek`, still to be read
+        self._failed: Exception | None = None  # what stopped `block`: an error only after the lines before it
         self._raw = _open(path)
         self._ours = str(path) != "-"
         self.size = os.fstat(self._raw.fileno()).st_size if self._ours else 0
@@ -74,7 +76,7 @@ class Source:
             if self.line == 0 and line.startswith(BOM):
                 line = line[len(BOM) :]
             self.line += 1
-            if len(line) == _LIMIT:
+            if len(line) >= _LIMIT:
                 raise self.error(f"the line is longer than {limits.MAX_LINE_BYTES} bytes; is this a text file?")
         return line
 
@@ -82,6 +84,40 @@ class Source:
         """Every line that is left."""
         while line := self.readline():
             yield line
+
+    def block(self, size: int) -> bytes:
+        """Several lines, about `size` bytes; b"" where the next one is longer or cannot be read, and at the end.
+
+        They are not counted: whoever works them off moves `line` on, and what b"" means is for `readline` to say.
+        """
+        pieces = list(self._head)
+        self._head.clear()
+        lines = self._with_more(pieces, size)
+        last = lines.rfind(b"\n", 0, len(lines) - 1) + 1
+        if len(lines) - last > size:
+            self._head.append(lines[last:])
+            lines = lines[:last]
+        return lines.removeprefix(BOM) if self.line == 0 else lines
+
+    def _with_more(self, pieces: list[bytes], size: int) -> bytes:
+        """Whole lines: these pieces, and more until there are `size` bytes. A failure is kept for the next reading."""
+        held = sum(map(len, pieces))
+        try:
+            while (
+                held < size and self._failed is None and (self.size or not pieces)
+            ):  # a pipe's rest may be long in coming
+                piece = self._stream.read1(_BUFFER)
+                if not piece:
+                    break
+                pieces.append(piece)
+                held += len(piece)
+            if pieces and not pieces[-1].endswith(b"\n"):
+                pieces.append(self._stream.readline(_LIMIT))
+        except (DamagedError, OSError) as error:
+            self._failed = error
+            found = b"".join(pieces)
+            return found[: found.rfind(b"\n") + 1]
+        return b"".join(pieces)
 
     def peek(self) -> bytes:
         """The first line that is not blank, left in place; b"" where there is none."""
@@ -99,6 +135,8 @@ class Source:
         return DataError(message, file=self.name, **({"line": self.line or None} | place))
 
     def _next(self) -> bytes:
+        if self._failed is not None:
+            raise self._unreadable(self._failed) from self._failed
         try:
             return self._stream.readline(_LIMIT)
         except (DamagedError, OSError) as error:
