@@ -184,7 +184,7 @@ MISSING = {
 
 @pytest.mark.parametrize("kind", MISSING)
 def test_missing_values_are_no_text_and_no_label(kind):
-    with pytest.raises(lw.DataError, match=r'row 0: a text is missing \(None\); give "" for'):
+    with pytest.raises(lw.DataError, match=r'row 0: a text must be a str, but is None; give "" for'):
         from_documents(MISSING[kind])
     with pytest.raises(lw.DataError, match=r"row 0.*the labels are None; give \[\]"):
         from_documents(TEXTS, MISSING[kind])

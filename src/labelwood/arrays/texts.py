@@ -125,7 +125,7 @@ def joined(parts: Sequence[bytes]) -> tuple[bytes, tuple[int, ...]]:
 
 def _not_text(text: object, row: int) -> DataError:
     if text is None:
-        return DataError('a text is missing (None); give "" for a document without any.', row=row)
+        return DataError('a text must be a str, but is None; give "" for a document without any.', row=row)
     if not isinstance(text, str):
         return DataError(f"a text must be a str, but is {type(text).__name__}.", row=row)
     at = next(i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff")
