@@ -18,7 +18,7 @@ from labelwood.arrays.texts import Texts
 from labelwood.data import read
 from labelwood.parts.inflection import FEWEST, INFLECTED, inflection
 from labelwood.parts.known_words import LANGUAGES, KnownWords
-from labelwood.parts.tfidf import RARER, SLICES, Tfidf, TfidfConfig
+from labelwood.parts.tfidf import FEW, RARER, SLICES, Tfidf, TfidfConfig
 from labelwood.quickstart import quickstart_path
 from reference_tfidf import matrix, terms, tokens, vocabulary
 
@@ -86,7 +86,9 @@ def test_auto_is_settled_before_the_training(method):
     texts = inflected(500)
     model = lw.train(texts, [[text.split()[0][:4]] for text in texts], method=method)
     assert (model.recipe.tfidf.analyser, model.recipe.tfidf.chars) == ("slices", SLICES)
-    assert model.recipe.tfidf.slice_below == RARER
+    assert model.recipe.tfidf.slice_below == FEW / 500
+    many = Texts(np.zeros(0, np.uint8), np.zeros(100_001, np.int64))
+    assert TfidfConfig(analyser="slices").settled(many).slice_below == RARER
 
 
 def test_what_the_user_sets_is_not_overruled():

@@ -102,8 +102,15 @@ def test_a_model_served_by_onnx_needs_nothing_else():
 
 
 def test_what_needs_no_encoder_needs_no_package():
-    for command in ("inspect", "verify"):
-        assert without("torch,tokenizers,onnx,onnxruntime,pyarrow", command, FROZEN / "onnx").returncode == 0
+    packages = "torch,tokenizers,onnx,onnxruntime,pyarrow"
+    assert without(packages, "inspect", FROZEN / "onnx").returncode == 0
+    assert without(packages, "verify", FROZEN / "xr-linear").returncode == 0
+
+
+def test_verify_lets_an_encoder_read_so_it_needs_what_serves_it():
+    ended = without("torch,onnxruntime", "verify", FROZEN / "onnx")
+    assert ended.returncode == 1
+    assert "pip install 'labelwood[onnx]'" in ended.stderr
 
 
 def test_after_installing_the_extra_the_same_command_works(files):

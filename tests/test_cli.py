@@ -21,7 +21,7 @@ import pytest
 import labelwood as lw
 from labelwood import cli, read_data
 from labelwood.cli import options, show
-from labelwood.data import stream
+from labelwood.data import ReadOptions, stream
 from labelwood.metrics.ranking import Evaluation
 from labelwood.storage import model_folder
 from toy import keyword_set
@@ -329,10 +329,15 @@ def test_rows_are_numbered_across_blocks(run: Run, model: Path, tmp_path: Path) 
 
 def test_progress_is_measured_in_bytes_of_the_input(test_file: Path) -> None:
     told: list[tuple[int, int]] = []
-    blocks = list(stream(test_file, block=7, progress=lambda done, total: told.append((done, total))))
-    lines = test_file.read_bytes().splitlines(keepends=True)
-    assert [len(block) for block in blocks] == [7, 7]
-    assert told == [(len(b"".join(lines[:8])), len(b"".join(lines)))]  # one row ahead
+    for kind in ("jsonl", "csv"):  # read by blocks of lines, and line by line
+        path = test_file if kind == "jsonl" else test_file.with_suffix(".csv")
+        if kind == "csv":
+            path.write_text("text\n" + "word1\n" * 14)
+        options = ReadOptions(labels=None)
+        blocks = list(stream(path, options, block=7, progress=lambda done, total: told.append((done, total))))
+        assert [len(block) for block in blocks] == [7, 7]
+    whole = test_file.stat().st_size
+    assert told == [(whole, whole), (len("text\n" + "word1\n" * 8), len("text\n" + "word1\n" * 14))]  # one row ahead
 
 
 def test_bad_lines_of_all_blocks_are_added_up(run: Run, model: Path, tmp_path: Path) -> None:

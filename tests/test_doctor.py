@@ -46,6 +46,7 @@ EXPECTED = {  # (severity, name, set): count
     ("note", "documents-without-labels", "train"): 1,
     ("note", "repeated-labels", "train"): 1,
     ("note", "missing-field", "train"): 63,  # one without a text, the others without an abstract
+    ("note", "missing-field", "test"): 43,  # none has an abstract, which the training set has
     ("note", "several-languages", "train"): 4,
     ("note", "cut-texts", "train"): 4,
     ("note", "test-texts-nearly-in-train", "both"): 1,

@@ -325,6 +325,6 @@ def test_an_english_encoder_on_other_languages_is_warned_about(german, warned):
         lw.train(texts, labels)
     said = [str(warning.message) for warning in found if "reads English" in str(warning.message)]
     expected = (
-        f"the encoder minilm reads English, but {5 * german} % of the texts are in other languages, most of them in "
+        f"the encoder minilm reads English, but {5 * german} % of the texts are in other languages, most of them "
     )
     assert [line.startswith(expected + "in German;") for line in said] == [True] * warned

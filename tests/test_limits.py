@@ -19,7 +19,7 @@ from labelwood.arrays.sparse import Features, as_csr, as_dense, empty
 from labelwood.base import canonical_json
 from labelwood.base.config import read_toml
 from labelwood.base.run import Run
-from labelwood.data import Texts, from_lists, read
+from labelwood.data import ReadOptions, Texts, from_lists, from_records, read
 from labelwood.data.dataset import check_label
 from labelwood.data.parsing import source
 from labelwood.parts.tfidf import Tfidf, TfidfConfig, _check
@@ -127,6 +127,11 @@ def tokeniser(padding: str, words: int = 0):
     tokeniser_spec.checked(TOKENISER.replace(b'"a":0', b'"a":0' + more) + padding.encode(), 5)
 
 
+def fields(named: tuple[str, ...]) -> None:
+    record = {name.partition(":")[0]: "text" for name in named}
+    from_records([record], options=ReadOptions(text=named, labels=None))
+
+
 PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_INDEX": lambda n, _: as_csr(sparse.csr_matrix((1, n))),
     "MAX_K": lambda n, _: lw.train(*keyword_set(), run=lw.Run(1)).predict(["word1"], k=n),
@@ -143,6 +148,8 @@ PROBES: dict[str, Callable[[int, Path], object]] = {
     "MAX_ROW_LABELS": lambda n, _: from_lists(["t"], [["x"] * n]),
     "MAX_ROW_VALUES": record,
     "MAX_TEXT_BYTES": lambda n, _: text(n),
+    "MAX_TEXT_FIELDS": lambda n, _: fields(tuple(f"f{i}" for i in range(n))),
+    "MAX_FIELD_WEIGHT": lambda n, _: fields((f"f:{n}",)),
     "MAX_WORD_GRAM": lambda n, _: resolve(settings={"tfidf.words": (1, n)}),
     "MAX_CHAR_GRAM": lambda n, _: resolve(settings={"tfidf.chars": (1, n)}),
     "MAX_TERM_BYTES": lambda n, _: term(n),

@@ -43,7 +43,7 @@ from .planning.estimate import Plan, within
 from .planning.estimate import plan as run_plan
 from .recipes.extras import check_extras
 from .recipes.resolve import resolve
-from .reports.doctor import Checkup, Source, examine
+from .reports.doctor import Checkup, Source, examine, unwarned
 from .reports.leaderboard import METRICS, Files, Leaderboard, recipes
 from .reports.leaderboard import compare as run_comparison
 
@@ -146,7 +146,8 @@ def doctor(
             continue
         path = isinstance(data, str | Path)
         how = dataclasses.replace(options, split=split)
-        found = as_dataset(data, given, options=how, fields=fields)
+        with unwarned():
+            found = as_dataset(data, given, options=how, fields=fields)
         fields = None if found.texts is None else Reading(found.texts.fields)
         kind = "" if not path or str(data) == "-" else how.format if how.format != "auto" else sniff(str(data))
         sources.append(Source(found, str(data) if path else ("test" if sources else "train"), kind))

@@ -16,7 +16,7 @@ from ..data.language_words import NAMES
 from ..data.parsing.fields import Reading
 from ..errors import counted
 from ..reports.checkup_page import SETS, duration, fields_of, memory, percent, pieces_note, span, summary
-from ..reports.doctor import Checkup, Examined, Histogram, Source, examine
+from ..reports.doctor import Checkup, Examined, Histogram, Source, examine, unwarned
 from ..reports.findings import Finding
 from . import show
 from .files import check_target, name_of, write
@@ -69,7 +69,7 @@ def _of_test(options: ReadOptions) -> ReadOptions:
 
 
 def _source(path: Path, options: ReadOptions, progress: Progress, fields: Reading | None) -> Source:
-    with progress.stage(f"reading {name_of(path)}", 0, "bytes") as tick:
+    with progress.stage(f"reading {name_of(path)}", 0, "bytes") as tick, unwarned():
         found = read(path, options, fields=fields, progress=tick)
     kind = options.format if options.format != "auto" else "" if str(path) == "-" else sniff(path)
     return Source(found, name_of(path), kind)

@@ -87,6 +87,10 @@ def suspicions(
     return tuple(found)
 
 
+class SuspiciousLabels(UserWarning):
+    """Warning of labels that look like something else."""
+
+
 class LabelTally:
     """Counts of label names over the blocks of a data set, to warn of what is suspicious in them."""
 
@@ -107,7 +111,7 @@ class LabelTally:
         """Warn of each suspicion; `place` is where the labels come from."""
         names, counts = list(self.counts), list(self.counts.values())
         for found in suspicions(names, counts, documents=self._documents, repeated=self._repeated):
-            warnings.warn(f"{place}: {found.message(table=table)}", stacklevel=4)
+            warnings.warn(f"{place}: {found.message(table=table)}", SuspiciousLabels, stacklevel=4)
 
 
 def warn_of(labels: Csr | None, names: Sequence[str], report: ReadReport) -> None:

@@ -27,8 +27,13 @@ from .known_words import LANGUAGES, KnownWords
 TOKENISER_VERSION: int = _core.TOKENISER_VERSION
 ANALYSERS = ("auto", "words", "slices", "stems")
 SLICES = (4, 4)  # what `slices` are where nobody says otherwise: the best of 3 to 5 in Finnish and in German
-RARER = 0.006  # share of the documents up to which words are sliced then
+RARER = 0.006  # share of the documents up to which words are sliced then …
+FEW = 100  # … and as many documents at least
 _IDF = ("none", "plain", "smooth")  # positions are the native codes
+_SLICES_KNOWN = Acts(
+    lambda own, _: own.analyser == "slices" or (own.analyser == "auto" and own.chars is not None),
+    "with tfidf.analyser = slices, or with tfidf.chars",
+)
 _SLICED = Acts(lambda own, _: own.analyser in {"auto", "slices"}, "with tfidf.analyser = auto or slices")
 
 
@@ -67,7 +72,7 @@ class TfidfConfig:
         None,
         "slice only words in at most this share of the documents; a lower share is faster and spares common words, "
         "none slices all",
-        above=0, high=1, acts=_SLICED, rank=2,
+        above=0, high=1, acts=_SLICES_KNOWN, rank=2,
     )  # fmt: skip
     stemmer: str | None = setting(
         None, "language of the stems, as Snowball names it, such as german; each word is replaced by its stem",
@@ -116,8 +121,8 @@ class TfidfConfig:
         if self.analyser == "auto":
             return dataclasses.replace(self, analyser="slices")
         if self.analyser == "slices" and self.chars is None:
-            rarer = RARER if self.slice_below is None else self.slice_below
-            return dataclasses.replace(self, chars=SLICES, slice_below=rarer)
+            rarer = min(1.0, max(RARER, FEW / max(1, len(texts.offsets) - 1)))
+            return dataclasses.replace(self, chars=SLICES, slice_below=self.slice_below or rarer)
         return self
 
     def native(self) -> _core.TfidfOptions:

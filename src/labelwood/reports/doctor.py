@@ -9,6 +9,9 @@ Nothing is trained; the same data give the same result, byte for byte.
 from __future__ import annotations
 
 import dataclasses
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from ..base.threads import workers
 from ..data import Dataset
 from ..data.dataset import FieldRead
 from ..data.duplicates import duplicates
+from ..data.label_suspicions import SuspiciousLabels
 from ..data.languages import shares
 from ..data.sketches import Sketches
 from ..errors import DataError
@@ -33,6 +37,14 @@ SCHEMA = 1  # of the JSON
 LIMITS = (64, 128, 256, 512)  # pieces that encoders read
 USUAL = 128  # encoder.max_tokens by default
 SAMPLE = 2000  # texts whose distinct words are counted
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Reading without warnings of labels, which are findings here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SuspiciousLabels)
+        yield
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..data.label_suspicions import suspicions
 from ..errors import counted
 from .findings import ERROR, EXAMPLES, NOTE, WARNING, Case, Finding, check, quoted
-from .label_suspicions import suspicions
 
 NEARLY_ALL = 0.95  # of the documents: a label that so many have says nothing of them
 
