@@ -27,7 +27,7 @@ from labelwood.metrics.intervals import RowScores, compare
 from labelwood.metrics.ranking import MetricsConfig, by_row
 from labelwood.pipeline.train import train
 from labelwood.recipes.resolve import acting, resolve
-from prepare import locate, version
+from prepare import TEXT_ALONE, locate, version
 from tables import DEEP, SIZES, TABLES
 
 HERE = Path(__file__).resolve().parent
@@ -40,7 +40,8 @@ class Lab:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.name, train_file, held_file = locate(options.data)
-        self.train, self.held = self._cut(read(train_file), options.docs), self._cut(read(held_file), options.held)
+        self.train = self._cut(read(train_file, TEXT_ALONE), options.docs)
+        self.held = self._cut(read(held_file, TEXT_ALONE), options.held)
         if options.label_texts is not None:
             self.train = with_label_texts(self.train, read_label_texts(options.label_texts))
         self.folder = options.cache / f"{self.name}-{len(self.train)}"

@@ -26,6 +26,7 @@ from labelwood.data import align_labels
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
 
 VERSION = 1  # of the recipe below; to be raised when it changes
+TEXT_ALONE = lw.ReadOptions(text=("text",))  # what recorded tables were made of, and what peers read of these sets
 TEXTS = 500
 MATRICES = ("x", "y", "held_x", "truth")
 
@@ -66,7 +67,7 @@ def prepare(data: str, cache: Path, threads: int) -> Path:
     if not (folder / "about.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        _write(name, lw.read_data(train), lw.read_data(held), folder, threads)
+        _write(name, lw.read_data(train, TEXT_ALONE), lw.read_data(held, TEXT_ALONE), folder, threads)
     return folder
 
 

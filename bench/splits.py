@@ -21,7 +21,7 @@ from labelwood.base.run import Keeping, Run
 from labelwood.data import read
 from labelwood.pipeline.train import train as run_recipe
 from labelwood.recipes.resolve import resolve
-from prepare import locate
+from prepare import TEXT_ALONE, locate
 
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, help="a folder that keeps finished stages for later calls")
     options = parser.parse_args()
-    data = read(locate(options.data)[1])
+    data = read(locate(options.data)[1], TEXT_ALONE)
     if options.docs:
         data = data.take(np.arange(min(options.docs, len(data))))
     order = np.random.default_rng(options.seed).permutation(len(data))

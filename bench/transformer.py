@@ -26,7 +26,7 @@ from labelwood.data import align_labels, read
 from labelwood.metrics.ranking import MetricsConfig, evaluate
 from labelwood.neural.encoders.pretrained import find
 from labelwood.parts.tfidf import Tfidf, TfidfConfig
-from prepare import locate, version
+from prepare import TEXT_ALONE, locate, version
 
 HERE = Path(__file__).resolve().parent
 
@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 def prepare(options: argparse.Namespace) -> Path:
     """Texts, labels and tf-idf of both parts in a folder that both sides read."""
     name, train, held = locate(options.data)
-    data, test = read(train), read(held)
+    data, test = read(train, TEXT_ALONE), read(held, TEXT_ALONE)
     if options.docs:
         data = data.take(np.arange(min(options.docs, len(data))))
     if options.held:

@@ -296,3 +296,24 @@ def test_the_command_line_says_what_auto_chose(tmp_path: Path, capsys, texts, li
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert cli.main(["train", str(path), "--model", str(tmp_path / "m")]) == 0
     assert [found for found in capsys.readouterr().out.splitlines() if re.match(line, found)]
+
+
+FINNISH = "Tämä on teksti kirjastosta ja sen kokoelmista, joita voi lainata, kun on ensin saanut kortin."
+
+
+def test_doctor_and_compare_name_the_alternative(tmp_path: Path, capsys):
+    texts = [f"{FINNISH} {text}" for text in inflected(500)]
+    rows = [{"text": text, "labels": [f"l{i % 3}", f"m{i % 7}"]} for i, text in enumerate(texts)]
+    finding = next(found for found in lw.doctor(rows).findings if found.name == "inflection")
+    assert (
+        finding.way_out
+        == "Nothing needs to be done. Stems may do as well: tfidf.analyser=stems with tfidf.stemmer=finnish."
+    )
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["compare", str(path), str(path), "--methods", "xr-linear", "--out", str(tmp_path / "c")]
+    assert cli.main([*command, "--threads", "1"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert "  also worth a try: --set tfidf.analyser=stems --set tfidf.stemmer=finnish" in out
+    assert "  text from text" in out
+    assert not [found for found in lw.doctor(quickstart_path("train")).findings if found.name == "inflection"]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..base.progress import Terminal
+from ..base.progress import Progress, Terminal
 from ..base.run import Run
 from ..data import ReadOptions
 from ..errors import MissingExtraError, TrainingError
+from ..recipes.recipe import Recipe
 from ..reports.leaderboard import USUAL, Files, Standing, check_out, recipes
 from ..reports.leaderboard import compare as run_all
 from . import show
-from .files import Sides, write
+from .files import Sides, load_data, name_of, write
 from .options import (
     DATA_FLAGS,
     Device,
@@ -78,6 +79,7 @@ def compare(
     Sides(label_texts, taxonomy)  # a mistake in them is better found now
     allowed = None if time is None else seconds(time)
     run = Run(threads, device, progress=Terminal())
+    _show_training(files, chosen, options, run.progress)
     board = run_all(files, chosen, out, seconds=allowed, anchor=anchor, run=run, options=options)
     if board.rows:
         table(board.rows, anchor if board.rows[0].gain is not None else None)
@@ -89,6 +91,13 @@ def compare(
     show.say(f"models, JSON and figure are in {out}")
     if board.failed:
         raise TrainingError("; ".join(board.failed))
+
+
+def _show_training(files: Files, chosen: Mapping[str, Recipe], options: ReadOptions, progress: Progress) -> None:
+    """Show what all methods will read, before they read it one by one."""
+    data = load_data(files.train, options, progress, "reading data")
+    show.dataset(name_of(files.train), data)
+    show.analyser(next(iter(chosen.values())), data, others=True)
 
 
 def table(rows: Sequence[Standing], anchor: str | None) -> None:

@@ -14,7 +14,7 @@ from ..data import Dataset, ReadReport
 from ..errors import counted
 from ..metrics.ranking import Evaluation
 from ..models.predictor import Predictor
-from ..parts.inflection import FEWEST, inflection
+from ..parts.inflection import FEWEST, inflection, stemmer_of
 from ..recipes.recipe import Recipe
 
 JOINERS = "\u200c\u200d"  # they shape letters, and steer nothing
@@ -147,8 +147,8 @@ def text_fields(report: ReadReport) -> None:
         say(f"  text from {' and '.join(read)}{left}")
 
 
-def analyser(recipe: Recipe, data: Dataset) -> None:
-    """Show what a text is cut into, where that is left to the training text, and why."""
+def analyser(recipe: Recipe, data: Dataset, *, others: bool = False) -> None:
+    """Show what a text is cut into, where that is left to the training text, and why; and what else could be."""
     config = recipe.tfidf
     if data.texts is None or not recipe.reads_words or config.analyser != "auto" or config.chars is not None:
         return
@@ -158,6 +158,9 @@ def analyser(recipe: Recipe, data: Dataset) -> None:
     if found.words < FEWEST:
         why = "too few to tell how much the language inflects"
     say(f"  read as {what}: {why}")
+    stemmer = stemmer_of(data.texts) if found.strong and others else None
+    if stemmer is not None:
+        say(f"  also worth a try: --set tfidf.analyser=stems --set tfidf.stemmer={stemmer}")
 
 
 def absent_fields(name: str, report: ReadReport, model: Predictor) -> None:

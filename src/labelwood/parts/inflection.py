@@ -14,10 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.texts import Texts
+from ..data.language_words import NAMES
+from ..data.languages import UNKNOWN, shares
+from .known_words import LANGUAGES
 
 INFLECTED = 0.08  # share of relatives from which on words are sliced
 BEGINNING = 6  # letters that relatives have in common
 FEWEST, MOST = 2_000, 25_000  # words of each sample
+MOSTLY = 0.6  # share of the texts from which on they are of one language
 A_DOCUMENT = 100  # words that a document gives at most
 _BYTES = 4_000  # of a document that are looked at
 _DOCUMENTS = 20_000  # that are looked at
@@ -48,6 +52,13 @@ def inflection(texts: Texts) -> Inflection:
     for word in words[half : 2 * half]:
         relatives += len(word) > BEGINNING and word not in known and word[:BEGINNING] in beginnings
     return Inflection(relatives / max(1, half), half)
+
+
+def stemmer_of(texts: Texts) -> str | None:
+    """The stemmer for the language that most of the texts are in, if there is one."""
+    language, share = next(iter(shares(texts).items()), (UNKNOWN, 0.0))
+    name = NAMES[language].lower()
+    return name if share > MOSTLY and name in LANGUAGES else None
 
 
 def _sample(texts: Texts) -> list[str]:

@@ -14,6 +14,7 @@ from ..data.language_words import NAMES
 from ..data.languages import UNKNOWN
 from ..data.sketches import CONTROL, MARKUP, REPLACED, TWICE
 from ..errors import counted
+from ..parts.inflection import inflection, stemmer_of
 from .findings import ERROR, EXAMPLES, NOTE, WARNING, Case, Finding, Subject, check
 
 PAIRS = 3  # examples of two documents each
@@ -163,6 +164,21 @@ def texts_of_both_sets(case: Case) -> Iterator[Finding]:
                 _pairs(case.test, case.train, rows, found),
                 "Split anew, so that copies and versions of a document stay on one side: figures are too good so.",
             )  # fmt: skip
+
+
+@check
+def inflection_of_words(case: Case) -> Iterator[Finding]:
+    texts = case.train.data.texts
+    if texts is None or not (found := inflection(texts)).strong:
+        return
+    stemmer = stemmer_of(texts)
+    stems = "" if stemmer is None else f" Stems may do as well: tfidf.analyser=stems with tfidf.stemmer={stemmer}."
+    share = f"{100 * found.share:.0f} % of the words"
+    yield Finding(
+        NOTE, "inflection", case.train.set,
+        f"{share} are unknown forms of known ones, so that a training slices the rarer ones.", found.words, (),
+        f"Nothing needs to be done.{stems}",
+    )  # fmt: skip
 
 
 @check
