@@ -6,8 +6,8 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check -q install -c const
 NATIVE := CMakeLists.txt $(wildcard native/*/*)
 SHELL := /bin/bash
 
-.PHONY: help all quickstart test test-linear matrix mutants lint format sanitize bench bench-tfidf bench-scaling bench-transformer \
-  bench-ablations bench-kill clean
+.PHONY: help all quickstart test test-linear matrix mutants nightly lint format sanitize bench bench-tfidf bench-scaling \
+  bench-transformer bench-ablations bench-kill clean
 
 all: $(VENV)/.ready  ## compile and install into .venv
 
@@ -58,6 +58,9 @@ MUTANTS_SEED ?= 0
 mutants: $(VENV)/.test  ## open 220,000 damaged models: an hour or two (MUTANTS_LINEAR, MUTANTS_ENCODERS, MUTANTS_SEED)
 	$(VENV)/bin/python tests/faults/mutants.py --linear $(MUTANTS_LINEAR) --encoders $(MUTANTS_ENCODERS) \
 	  --seed $(MUTANTS_SEED)
+
+nightly: matrix mutants  ## what takes an hour or two: matrix, mutants, and 200,000 mutated lines of JSON
+	MUTATED_LINES=200000 $(VENV)/bin/python -m pytest tests/test_json_lines.py -k mutated
 
 lint: $(VENV)/.lint $(VENV)/.test  ## ruff, mypy and clang-format
 	$(VENV)/bin/ruff check .

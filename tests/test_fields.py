@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -264,3 +265,9 @@ def test_a_field_that_is_nowhere_is_said(capsys, model, tmp_path):
         assert cli.main([verb, str(tmp_path / "m"), str(path)]) == 0
         said = f"warning: {path}: the model reads title and text, but no record has title;"
         assert said in capsys.readouterr().err
+
+
+def test_inspect_shows_the_fields(capsys, model, tmp_path):
+    model.save(tmp_path / "m")
+    assert cli.main(["inspect", str(tmp_path / "m")]) == 0
+    assert re.search(r"^features +title × 2 and text, \d+ terms$", capsys.readouterr().out, re.MULTILINE)

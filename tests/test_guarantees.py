@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 from labelwood import limits
@@ -25,3 +26,19 @@ def test_the_document_has_no_limit_of_its_own():
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.with_table(DOC) == DOC, "run: python tools/limits_table.py"
+
+
+def test_every_promise_has_a_test_that_exists():
+    promises = set(re.findall(r"^\| ([A-Z]\d+b?) \|", DOC, re.MULTILINE))
+    rows = re.findall(r"^\| ([A-Z]\d[^|]*) \| (`[^|]*) \| ([^|]+) \|$", DOC, re.MULTILINE)
+    assert len(promises) >= 24
+    named: set[str] = set()
+    for given, command, figure in rows:
+        span = re.fullmatch(r"H1 to H4, (.+)", given)
+        named |= {"H1", "H2", "H3", "H4", *span[1].split(", ")} if span else set(given.split(", "))
+        assert re.search(r"\d|in the suite", figure), given
+        for file in re.findall(r"tests/\w+\.py", command):
+            assert (ROOT / file).is_file(), file
+        for target in re.findall(r"make ([a-z-]+)", command):
+            assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), target
+    assert named == promises

@@ -665,3 +665,12 @@ def test_plain_digests():
     assert digest_plain({"b": 1, "a": [1, (2,)]}) == digest_plain({"a": (1, [2]), "b": 1})
     assert digest_plain({}) == hashlib.sha256(b"{}\n").hexdigest()
     assert len({digest_plain(x) for x in (1, 1.0, True, "1", [1], None)}) == 6
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_fewer_documents_than_a_label_has_are_refused_at_load(rows, tmp_path):
+    """A model of the tail preset with `rows` 0 opened, and failed when it was asked."""
+    stored = model_folder.load(FROZEN / "tail")
+    model_folder.save(tmp_path / "m", {**stored.meta, "rows": rows}, stored.parts)
+    with pytest.raises(ModelFileError, match=f"'rows' is {rows}, fewer than the documents of a label"):
+        lw.load(tmp_path / "m")

@@ -69,7 +69,8 @@ def _features(model: Predictor) -> str:
 
 def _features_of(model: Model) -> str:
     if model.tfidf is not None:
-        return f"text, {model.sparse_cols:,} terms"
+        fields = [f"{name} × {weight}" if weight > 1 else name for name, weight in model.text_fields or ()]
+        return f"{' and '.join(fields) or 'text'}, {model.sparse_cols:,} terms"
     return f"the user's own: {model.sparse_cols:,} sparse and {model.dense_cols:,} dense columns"
 
 

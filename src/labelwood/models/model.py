@@ -217,7 +217,10 @@ def from_stored(meta: dict[str, Any], parts: Mapping[str, Tensors], memo: Memo) 
         raise ModelFileError(f"the manifest's meta must have exactly {', '.join(sorted(META))}.")
     recipe = from_plain(meta["recipe"])
     labels, counts, texts = _once(memo, parts["labels"], meta["labels"], _read_labels)
-    sparse_cols, dense_cols, rows = (_size(meta, key) for key in ("sparse_cols", "dense_cols", "rows"))
+    sparse_cols, dense_cols = (_size(meta, key) for key in ("sparse_cols", "dense_cols"))
+    rows = _size(meta, "rows")
+    if rows < max(1, int(counts.max(initial=0))):
+        raise ModelFileError(f"the manifest's 'rows' is {rows}, fewer than the documents of a label.")
     tree = Tree.from_tensors(dict(parts["tree"]), len(labels))
     if meta["tokeniser"] != (TOKENISER_VERSION if "tfidf" in parts else None):
         raise ModelFileError(

@@ -54,7 +54,8 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
         fields = _fields(names, reading)
     except DataError as error:
         raise error.at(file=source.name, line=records.line) from error
-    separator, texts = reading.options.separator, fields.names(names)
+    separator = reading.options.separator
+    used = _used(names, fields)
     reading.log.spanning = Spanning(names.index(fields.labels) if fields.labels in names else None, separator)
     for record in each:
         cells = record if len(header) == len(names) else _without_empty_end(record, len(names))
@@ -65,7 +66,7 @@ def _rows(reading: InputPass, delimiter: str) -> Iterator[Row]:
             )
             continue
         try:
-            row = fields.row(_record(names, texts, cells, fields, separator), reading.log)
+            row = fields.row(_record(used, cells, fields, separator), reading.log)
         except DataError as error:
             records.bad(error, names.index(error.field) if error.field in names else 0)
             continue
@@ -96,15 +97,26 @@ def _fields(names: list[str], reading: InputPass) -> Fields:
         raise DataError(f"{error.message} The first line must name the columns.", field=error.field) from error
 
 
-def _record(names: list[str], texts: set[str], cells: list[str], fields: Fields, separator: str) -> dict[str, Any]:
+def _used(names: list[str], fields: Fields) -> list[tuple[int, str, str]]:
+    """Columns that are read: place, name, and what they hold; a text goes before labels, and those before an id."""
+    texts, lists = fields.names(names), {fields.labels, fields.relevance}
+    found = []
+    for place, name in enumerate(names):
+        kind = "text" if name in texts else "list" if name in lists else "id" if name == fields.id else ""
+        if kind:
+            found.append((place, name, kind))
+    return found
+
+
+def _record(used: list[tuple[int, str, str]], cells: list[str], fields: Fields, separator: str) -> dict[str, Any]:
     record: dict[str, Any] = {}
-    for name, cell in zip(names, cells, strict=True):
-        if name in texts:
-            record[name] = cell.encode("latin-1")
-        elif name in {fields.labels, fields.relevance}:
-            record[name] = _split(_decoded(cell), separator, name)
-        elif name == fields.id:
-            record[name] = _decoded(cell)
+    for place, name, kind in used:
+        if kind == "text":
+            record[name] = cells[place].encode("latin-1")
+        elif kind == "list":
+            record[name] = _split(_decoded(cells[place]), separator, name)
+        else:
+            record[name] = _decoded(cells[place])
     cells.clear()  # a huge cell need not be held twice
     if fields.relevance in record:
         record[fields.relevance] = [_number(item, fields.relevance) for item in record[fields.relevance]]

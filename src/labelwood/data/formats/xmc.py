@@ -77,24 +77,33 @@ def entries(part: bytes, offset: int, width: int, what: str) -> Entries:
         bad = next(m for m in _TOKEN.finditer(part) if _ONE_PAIR.fullmatch(m.group()) is None)
         seen = bad.group()[:40].decode(errors="replace")
         raise DataError(f"expected {what}:value, but found {seen!r}.", column=offset + bad.start() + 1)
+    if len(part) <= _PIECE:
+        return _numbers(part, (0, len(part)), width, what, offset)
     columns: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
     values: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
     for start, end in _pieces(part):
-        numbers = np.fromstring(part[start:end].replace(b":", b" "), sep=" ")  # float64 holds both
-        outside = numbers[::2] >= width
-        with np.errstate(over="ignore"):
-            values.append(numbers[1::2].astype(np.float32))
-        huge = ~np.isfinite(values[-1])
-        if outside.any() or huge.any():
-            at = int(np.argmax(outside | huge))
-            bad = next(islice(_TOKEN.finditer(part, start), at, None))
-            number, _, value = bad.group()[:60].decode().partition(":")
-            limit = f"{what} {number} is outside 0..{width - 1} of the header."
-            raise DataError(limit if outside[at] else f"{value} is too large.", column=offset + bad.start() + 1)
-        columns.append(numbers[::2].astype(np.int32))
-        if len(part) > _PIECE and what == "feature":
-            columns[-1], values[-1] = _summed(columns[-1], values[-1])
+        found = _numbers(part, (start, end), width, what, offset)
+        found = _summed(*found) if what == "feature" else found
+        columns.append(found[0])
+        values.append(found[1])
     return np.concatenate(columns), np.concatenate(values)
+
+
+def _numbers(part: bytes, span: tuple[int, int], width: int, what: str, offset: int) -> Entries:
+    """Columns and values of a stretch of the part."""
+    text = part[slice(*span)].replace(b":", b" ")
+    numbers = np.fromstring(text, sep=" ") if text.strip() else np.zeros(0)  # float64 holds both
+    columns = numbers[::2]
+    with np.errstate(over="ignore"):
+        values = numbers[1::2].astype(np.float32)
+    outside, huge = columns >= width, ~np.isfinite(values)
+    if outside.any() or huge.any():
+        at = int(np.argmax(outside | huge))
+        bad = next(islice(_TOKEN.finditer(part, span[0]), at, None))
+        number, _, value = bad.group()[:60].decode().partition(":")
+        wrong = f"{what} {number} is outside 0..{width - 1} of the header." if outside[at] else f"{value} is too large."
+        raise DataError(wrong, column=offset + bad.start() + 1)
+    return columns.astype(np.int32), values
 
 
 def _summed(columns: NDArray[np.int32], values: NDArray[np.float32]) -> Entries:
