@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .._core import TextParts
 
 
+_NO_CUTS = np.zeros(0, np.int64)
+_ONCE = np.ones(1, np.int32)
+
+
 class TextField(NamedTuple):
     """A field of a record that is read as text, and its weight."""
 
@@ -58,7 +62,9 @@ class Texts:
     @property
     def parts(self) -> TextParts:
         """The arrays that native code counts words from: arena, offsets, cuts, and the weight of each field."""
-        cuts = np.zeros(0, np.int64) if self.cuts is None else self.cuts.ravel()
+        if self.cuts is None and all(field.weight == 1 for field in self.fields):
+            return self.arena, self.offsets, _NO_CUTS, _ONCE
+        cuts = _NO_CUTS if self.cuts is None else self.cuts.ravel()
         return self.arena, self.offsets, cuts, np.array([field.weight for field in self.fields] or [1], np.int32)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Texts:

@@ -248,6 +248,8 @@ class Predictor:
         """Texts, or records whose fields the members read."""
         if isinstance(texts, Texts):
             return texts
+        if type(texts) is list and texts and isinstance(texts[0], str):  # the usual case, at once
+            return Texts.from_strings(texts)
         packed = from_documents(texts, options=ReadOptions(labels=None), fields=self.record_fields).texts
         assert packed is not None
         return packed

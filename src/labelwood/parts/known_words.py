@@ -74,14 +74,15 @@ class KnownWords:
     def looked_up(self, texts: Texts, options: Options, threads: int) -> Iterator[_core.Words | None]:
         """The table of known words for native code, which knows those of these texts while the context is open."""
         if self.stemmer is None:
-            yield self._whole
+            yield self.whole
             return
         with self._stems.lock:  # one thread at a time: words may be added to the table while it is looked into
             self._stems.learn(texts, options, threads)
             yield self._stems.words
 
     @cached_property
-    def _whole(self) -> _core.Words | None:
+    def whole(self) -> _core.Words | None:
+        """The table of words that are not sliced."""
         if len(self.whole_offsets) == 1:
             return None
         words = _core.Words()

@@ -202,8 +202,11 @@ class Tfidf:
         """X (n, size). A document without known terms is a row without entries."""
         _check(texts, threads)
         try:
-            with self.known.looked_up(texts, self.config.native(), threads) as words:
-                parts = self._native.transform(texts.parts, words, threads, progress)
+            if self.known.stemmer is None:
+                parts = self._native.transform(texts.parts, self.known.whole, threads, progress)
+            else:
+                with self.known.looked_up(texts, self.config.native(), threads) as words:
+                    parts = self._native.transform(texts.parts, words, threads, progress)
         except ValueError as error:
             raise DataError(f"the texts cannot be used: {error}.") from error
         return Csr(*parts, self.size)
